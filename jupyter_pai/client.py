@@ -189,6 +189,13 @@ class AsyncClient:
         """Ask a job to stop; asking again, or after its end, is fine. Raises NotFound."""
         await self._json("PUT", job_path(job, "/executionType"), value={"value": "STOP"})
 
+    async def start(self, job: str) -> Said:
+        """Let a job that has ended run again; one that goes on is left alone.
+
+        Raises NotFound, and ClientError for one that is being stopped or deleted, or may not run now.
+        """
+        return cast(Said, await self._json("PUT", job_path(job, "/executionType"), value={"value": "START"}))
+
     async def delete(self, job: str) -> Said:
         """Delete a job that has ended, for good. Raises NotFound, and ClientError for one that has not ended."""
         return cast(Said, await self._json("DELETE", job_path(job)))

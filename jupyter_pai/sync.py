@@ -134,6 +134,7 @@ class Client:
     jobs = _call(AsyncClient.jobs)
     job = _call(AsyncClient.job)
     stop = _call(AsyncClient.stop)
+    start = _call(AsyncClient.start)
     delete = _call(AsyncClient.delete)
     release = _call(AsyncClient.release)
     move = _call(AsyncClient.move)

@@ -1,4 +1,4 @@
-"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``delete``, ``release``, ``move`` and ``open``."""
+"""Look at jobs and what they wrote, and change what they do: stop, restart, delete, release, move; open a service."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from jupyter_pai.commands.arguments import (
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import wait
-from jupyter_pai.errors import JOB_FAILED, OK
+from jupyter_pai.errors import JOB_FAILED, OK, ClientError
 from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_characters
 from jupyter_pai.share_text import listed
 from jupyter_pai.verbs import argument, flag, one_of, verb
+from jupyter_pai.wire import FINAL_STATES
 
 STREAMS = ("all", "stdout", "stderr")
 LOG_PAGE_BYTES = 1_048_576  # that the API gives of a log unless asked for more
@@ -127,6 +128,26 @@ def stop(args: argparse.Namespace, out: Output) -> int:
         client.stop(args.job)
         job = client.job(args.job)
     out.result(job, render.stop_line(job))
+    return OK
+
+
+@verb("restart", argument("job", metavar="JOB", help="name or alias", completer=ended_job_names))
+def restart(args: argparse.Namespace, out: Output) -> int:
+    """Run a job that has ended again, under its own name.
+
+    Its history stays, and so do its alias, the names of its services and its host keys: editors and addresses that led
+    to it lead to its next attempt. All retries are before it again. Its shares and its own key pair ended with it.
+    """
+    with connected() as client:
+        job = client.job(args.job)
+        if job["state"] not in FINAL_STATES:
+            raise ClientError(
+                f"The job {job['id']} has not ended, so it is not restarted.",
+                code="NotFinishedJobError",
+                hint=f"Stop it first (`pai stop {job['id']}`), and wait until it has ended.",
+            )
+        said = client.start(job["uid"])
+    out.result(said, said["message"])
     return OK
 
 

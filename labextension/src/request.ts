@@ -177,6 +177,11 @@ export class PaiClient implements IPaiClient {
     await this._request('PUT', path, JSON.stringify({ value: 'STOP' }));
   }
 
+  async start(job: string): Promise<void> {
+    const path = `${this._jobPath(job)}/executionType`;
+    await this._request('PUT', path, JSON.stringify({ value: 'START' }));
+  }
+
   async delete(job: string): Promise<void> {
     await this._request('DELETE', this._jobPath(job));
   }

@@ -50,6 +50,8 @@ export namespace CommandIDs {
   export const connect = 'pai:connect';
   /** Stop a job, after asking. */
   export const stopJob = 'pai:stop-job';
+  /** Run a job that has ended again. */
+  export const restartJob = 'pai:restart-job';
   /** Delete a job that has ended, after asking. */
   export const deleteJob = 'pai:delete-job';
   /** Show who uses the cluster, and who waits. */
@@ -124,6 +126,8 @@ export interface IPaiClient {
   validate(document: IDocumentText): Promise<IVerdict>;
   /** Ask a job to stop. Stopping a stopped job is no error. */
   stop(job: string): Promise<void>;
+  /** Run a job that has ended again. One that goes on is left alone. */
+  start(job: string): Promise<void>;
   /** Delete a job that has ended, for good. */
   delete(job: string): Promise<void>;
   /** Release a kept task, given by its name, or of all that the job has. */
@@ -201,6 +205,8 @@ export interface IJobListModel extends IDisposable {
   readonly changed: ISignal<IJobListModel, void>;
   /** Emitted with the uid of a job that is deleted, in the list or not. */
   readonly deleted: ISignal<IJobListModel, string>;
+  /** Emitted with the uid of a job that had ended and runs again, in the list or not. */
+  readonly restarted: ISignal<IJobListModel, string>;
   /** The selected job, if it is in the list. */
   readonly selectedJob: IJobSummary | null;
   /** Read the list again; resolves when it has been applied. */

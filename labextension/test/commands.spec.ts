@@ -177,6 +177,39 @@ describe('commands', () => {
     });
   });
 
+  describe(CommandIDs.restartJob, () => {
+    it('rests unless the selected job has ended', async () => {
+      model.select('j1');
+      expect(commands.isEnabled(CommandIDs.restartJob)).toBe(false);
+      list(summary({ state: 'FAILED' }));
+      await model.refresh();
+      expect(commands.isEnabled(CommandIDs.restartJob)).toBe(true);
+    });
+
+    it('starts the job and reads the list again', async () => {
+      await commands.execute(CommandIDs.restartJob, { job: 'ada~first' });
+      expect(asked(STOP).map(({ body }) => body)).toEqual([
+        JSON.stringify({ value: 'START' })
+      ]);
+      expect(asked('GET jobs')).toHaveLength(2);
+    });
+
+    it('says why it failed and what helps', async () => {
+      server.on(STOP, () =>
+        json(
+          {
+            code: 'ReadOnlyJobError',
+            message: 'It is being stopped.',
+            hint: 'Wait.'
+          },
+          409
+        )
+      );
+      await commands.execute(CommandIDs.restartJob, { job: 'ada~first' });
+      expect(messages()).toEqual(['It is being stopped.\nWait.']);
+    });
+  });
+
   describe(CommandIDs.releaseJob, () => {
     const RELEASE = 'POST jobs/ada~first/release';
 

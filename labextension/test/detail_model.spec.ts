@@ -84,6 +84,20 @@ describe('DetailModel', () => {
     expect(model.state.why).toBeNull();
   });
 
+  it('follows a job that runs again after its end', async () => {
+    const sockets = () => server.sockets('jobs/ada~first/events');
+    model.start();
+    await until(() => sockets().length === 1);
+    sockets()[0].accept();
+    answer(detail({ state: 'FAILED' }));
+    sockets()[0].end(1000);
+    await until(() => model.state.job?.state === 'FAILED');
+    answer(detail({ state: 'WAITING', version: 3 }));
+    model.start();
+    await until(() => sockets().length === 2);
+    expect(model.state.job?.state).toBe('WAITING');
+  });
+
   it('opens no stream for a job that has ended', async () => {
     answer(detail({ state: 'SUCCEEDED' }));
     await model.refresh();

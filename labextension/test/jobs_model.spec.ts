@@ -100,6 +100,19 @@ describe('JobListModel', () => {
     expect(deleted).toEqual(['j1']);
   });
 
+  it('tells of a job that is restarted', async () => {
+    const restarted: string[] = [];
+    model.restarted.connect((_, uid) => restarted.push(uid));
+    model.start();
+    await until(() => server.sockets('events/stream').length === 1);
+    const [socket] = server.sockets('events/stream');
+    socket.accept();
+    for (const type of ['job.exit', 'job.restart-requested']) {
+      socket.send(JSON.stringify({ position: 1, event: { job: 'j1', type } }));
+    }
+    expect(restarted).toEqual(['j1']);
+  });
+
   it('answers a burst of events with one request', async () => {
     model.start();
     await until(() => server.sockets('events/stream').length === 1);

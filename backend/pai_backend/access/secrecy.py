@@ -53,7 +53,7 @@ class JobSecrets:
 
         Raises Unavailable.
         """
-        key = slot or job.uid
+        key = f"{slot or job.uid}@{job.attempt}"  # a restarted job gets new keys of its own
         known = self._scrubbers.get(key)
         if known is not None:
             self._scrubbers.move_to_end(key)

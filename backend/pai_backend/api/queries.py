@@ -118,7 +118,9 @@ class ListQuery(Query):
 class ExecutionType(Model):
     """The change of a job that OpenPAI knows."""
 
-    value: Desired = Field(description="STOP ends the job; START changes nothing of a job that was not stopped.")
+    value: Desired = Field(
+        description="STOP ends the job; START runs a job that has ended again, and leaves one that goes on alone."
+    )
 
 
 class ReleaseQuery(Query):

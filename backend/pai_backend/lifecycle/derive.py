@@ -81,7 +81,7 @@ def derive(job: Job, now: datetime) -> Job:
     tasks = tuple(_task_state(task) for task in job.tasks)
     state, phase = _job_state(job, tasks, now)
     launched = job.launched_at
-    if launched is None:
+    if launched is None and not job.restarting:
         launched = min((task.started_at for task in tasks if task.started_at), default=None)
     after = job.model_copy(update={"tasks": tasks, "state": state, "phase": phase, "launched_at": launched})
     why = _why(job, after)
@@ -125,6 +125,8 @@ def _job_state(job: Job, tasks: tuple[Task, ...], now: datetime) -> tuple[State,
     if job.state.final:
         return job.state, Phase.ENDED
     phases = {task.phase for task in tasks}
+    if job.restarting and job.desired is Desired.START:
+        return State.WAITING, Phase.QUEUED
     if job.verdict is not None:
         only_kept = Phase.KEPT in phases and phases <= {Phase.KEPT, Phase.ENDED}
         state = State.STOPPING if job.desired is Desired.STOP else State.RUNNING

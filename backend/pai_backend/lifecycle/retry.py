@@ -53,9 +53,14 @@ FIRST_CONFLICT_PAUSE, LONGEST_CONFLICT_PAUSE = timedelta(seconds=60), timedelta(
 LONG_RUN: Final = timedelta(minutes=10)
 """What ran for so long is not caught in a quick loop: its pauses start over. Source: Kubernetes' container back-off."""
 
+RESTARTED: Final = "restarted on request"
+"""Why a job that its user restarted has another attempt."""
+
 
 def wants_retry(job: Job, verdict: Verdict) -> bool:
     """Whether the job is to run again after this verdict."""
+    if job.restarting:
+        return job.desired is Desired.START
     if verdict.outcome is State.STOPPED:
         return False
     kind = verdict.kind if verdict.outcome is State.FAILED else ExitKind.SUCCESS
@@ -196,19 +201,24 @@ def run_tasks_again(job: Job, now: datetime) -> Job:
 
 
 def run_job_again(job: Job, verdict: Verdict, now: datetime) -> Job:
-    """The job's next attempt, its tasks queued; the verdict on the last one is charged."""
+    """The job's next attempt, its tasks queued; the verdict on the last one is charged.
+
+    A job that its user restarted has all its retries before it again, and queues behind the jobs that wait.
+    """
+    numbers = {role.name: number for number, role in enumerate(job.spec.task_roles)}
+    tasks = tuple(_next_run(job, task, numbers[task.role], job.attempt + 1) for task in job.tasks)
+    again: dict[str, object] = {"attempt": job.attempt + 1, "tasks": tasks, "verdict": None}
+    if job.restarting:
+        fresh = {"retries": Retries(), "restarting": False, "backoff_until": None}
+        return job.model_copy(update={**again, **fresh, "why": RESTARTED})
     failed = verdict.outcome is State.FAILED
     kind = verdict.kind if failed else ExitKind.SUCCESS
     causer = verdict.causer if failed else Causer.USER
     pause = back_off(job.retries, kind, causer, ran_for(job.tasks))
-    numbers = {role.name: number for number, role in enumerate(job.spec.task_roles)}
-    tasks = tuple(_next_run(job, task, numbers[task.role], job.attempt + 1) for task in job.tasks)
     return job.model_copy(
         update={
-            "attempt": job.attempt + 1,
+            **again,
             "retries": charge(job.retries, causer, kind),
-            "tasks": tasks,
-            "verdict": None,
             "backoff_until": now + pause if pause else None,
             "why": f"retrying after: {verdict.exit.message}",
         }

@@ -209,7 +209,8 @@ def _conclude(job: Job, now: datetime) -> Job:
     if verdict is None or job.state.final or any(task.phase is not Phase.ENDED for task in job.tasks):
         return job
     if not wants_retry(job, verdict):
-        return job.model_copy(update={"state": verdict.outcome, "exit": verdict.exit, "completed_at": now})
+        over: dict[str, object] = {"state": verdict.outcome, "exit": verdict.exit, "completed_at": now}
+        return job.model_copy(update={**over, "restarting": False})
     if not all(task.forgotten for task in job.tasks):
         return job
     return run_job_again(job, verdict, now)

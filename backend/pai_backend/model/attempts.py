@@ -70,6 +70,8 @@ def kind_of(spec: JobSpec) -> str:
 
 def ran(before: Job, after: Job) -> Ran | None:
     """The attempt that came to its end with this change of a job, if it did by itself and in success."""
+    if before.restarting:  # counted when the job ended
+        return None
     if after.attempt != before.attempt:
         succeeded = before.verdict is not None and before.verdict.outcome is State.SUCCEEDED
         tasks = before.tasks

@@ -28,7 +28,7 @@ class State(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether nothing will change any more."""
+        """Whether nothing will change any more, unless the job is restarted."""
         return self in (State.STOPPED, State.SUCCEEDED, State.FAILED)
 
 
@@ -239,6 +239,9 @@ class Job(Model):
     backoff_until: datetime | None = None
     released: tuple[TaskUid, ...] = Field(
         default=(), description="Kept tasks that the user releases; removed when that is done."
+    )
+    restarting: bool = Field(
+        default=False, description="It had ended and its user restarted it; its next attempt has not begun yet."
     )
     exit: JobExit | None = None
     verdict: Verdict | None = Field(

@@ -215,6 +215,14 @@ class Store(Protocol):
         """Set ``desired`` to STOP unless final or already so; appends ``job.stop-requested``. Idempotent."""
         ...
 
+    async def request_restart(self, uid: JobUid, by: str, at: datetime) -> Job:
+        """Let a job that has ended run again under its uid and names; appends ``job.restart-requested``.
+
+        Idempotent: a job that goes on is left alone. Raises NoSuchJob, ReadOnlyJob (it is being stopped or deleted),
+        Unavailable (the disk is full).
+        """
+        ...
+
     async def request_release(
         self, uid: JobUid, names: Collection[str] | None, by: str, at: datetime
     ) -> tuple[Task, ...]:

@@ -60,7 +60,7 @@ class MoveRequest:
         moving = [(each, lookup.job(conn, each.uid, self.cipher)) for each in moves]
         for each, job in moving:
             payload = {"by": self.by, "turn": each.turn.isoformat(), "place": each.place, "was": each.was}
-            intent.write(conn, job.model_copy(update={"turn_at": each.turn}), NewEvent("job.moved", payload), self.at)
+            intent.write(conn, job.model_copy(update={"turn_at": each.turn}), [NewEvent("job.moved", payload)], self.at)
         return moves
 
     def _check(self, conn: Connection, waiting: set[JobUid]) -> None:

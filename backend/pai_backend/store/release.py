@@ -39,5 +39,5 @@ class ReleaseRequest:
         if going:
             wanted = job.model_copy(update={"released": (*job.released, *(task.uid for task in going))})
             event = NewEvent("job.release-requested", {"by": self.by, "tasks": [task.name for task in going]})
-            intent.write(conn, wanted, event, self.at)
+            intent.write(conn, wanted, [event], self.at)
         return going

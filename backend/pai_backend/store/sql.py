@@ -51,6 +51,7 @@ from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
 from pai_backend.store.matching import Findings
 from pai_backend.store.recovering import SqlRecovery
 from pai_backend.store.release import ReleaseRequest
+from pai_backend.store.restart import RestartRequest
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
 from pai_backend.store.writer import Writer
@@ -134,17 +135,28 @@ class SqlStore:
         secrets: Mapping[str, Any] = _NOTHING,
     ) -> Job:
         """Insert a new job, sealed before its transaction; concurrent calls share one."""
-        if self._reserve is not None and self._reserve.forbids_more():
-            raise Unavailable("The disk of the backend is full: no jobs are accepted.", hint=FREE_SPACE)
+        self._require_disk()
         cipher = self._ring.cipher
         prepare = partial(save.prepare, job, source, filename, media_type, events, secrets, cipher)
         submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
         return await self._writer.put(save.submit_all, submission)
 
+    def _require_disk(self) -> None:
+        """Raises Unavailable when the disk has no room for more jobs."""
+        if self._reserve is not None and self._reserve.forbids_more():
+            raise Unavailable("The disk of the backend is full: no jobs are accepted.", hint=FREE_SPACE)
+
     async def request_stop(self, uid: JobUid, by: str, at: datetime, reason: str = "") -> Job:
         """Record the wish that the job end."""
         return await self._ring.tried(
             lambda cipher: self._writer.run(StopRequest(uid, by, at, reason, cipher)),
+        )
+
+    async def request_restart(self, uid: JobUid, by: str, at: datetime) -> Job:
+        """Record the wish that an ended job run again."""
+        self._require_disk()
+        return await self._ring.tried(
+            lambda cipher: self._writer.run(RestartRequest(uid, by, at, cipher)),
         )
 
     async def request_release(

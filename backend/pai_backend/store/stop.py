@@ -39,4 +39,4 @@ def asked(conn: Connection, job: Job, cause: StopCause, by: str, reason: str, at
     """Write the wish on a job that was read in this transaction and is not asked to stop yet; ``by`` is a user."""
     stopped = job.model_copy(update={"desired": Desired.STOP, "stop_reason": reason, "stop_cause": cause})
     event = NewEvent("job.stop-requested", {"by": by, "reason": reason, "cause": cause.value})
-    return intent.write(conn, stopped, event, at)
+    return intent.write(conn, stopped, [event], at)

@@ -89,7 +89,7 @@ export class DetailModel implements IDisposable {
     return this._isDisposed;
   }
 
-  /** Begin to follow the job. */
+  /** Begin to follow the job, or follow it again after its end. */
   start(): void {
     void this._poll.start();
   }
@@ -180,7 +180,10 @@ export class DetailModel implements IDisposable {
         void this._burst.invoke();
       },
       connected: live => this._update({ live }),
-      completed: () => void this.refresh()
+      completed: () => {
+        this._stream = null;
+        void this.refresh();
+      }
     });
   }
 

@@ -67,6 +67,11 @@ export const detailPlugin: JupyterFrontEndPlugin<void> = {
         .find(page => page.content.model.state.job?.uid === uid)
         ?.dispose();
     });
+    jobs.restarted.connect((_, uid) => {
+      tracker
+        .find(page => page.content.model.state.job?.uid === uid)
+        ?.content.model.start();
+    });
     tracker.currentChanged.connect((_, page) => {
       jobs.select(page?.content.model.state.job?.uid ?? jobs.state.selected);
     });

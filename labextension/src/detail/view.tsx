@@ -163,6 +163,17 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
       </button>
       {isFinal(job.state) && (
         <button
+          className="jp-mod-styled"
+          onClick={() =>
+            void commands.execute(CommandIDs.restartJob, { job: job.id })
+          }
+          title={trans.__('Run the job again under its name')}
+        >
+          {trans.__('Restart')}
+        </button>
+      )}
+      {isFinal(job.state) && (
+        <button
           className="jp-mod-styled jp-mod-warn"
           onClick={() =>
             void commands.execute(CommandIDs.deleteJob, { job: job.id })

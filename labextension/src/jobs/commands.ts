@@ -8,6 +8,7 @@ import {
   deleteIcon,
   launchIcon,
   refreshIcon,
+  runIcon,
   stopIcon
 } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
@@ -182,6 +183,23 @@ async function stopJob(options: IJobCommandOptions, args: Args): Promise<void> {
   }
 }
 
+async function restartJob(
+  options: IJobCommandOptions,
+  args: Args
+): Promise<void> {
+  const { client, model, trans } = options;
+  const job = jobOf(model, args);
+  if (job === null) {
+    return;
+  }
+  try {
+    await client.start(job);
+    await model.refresh();
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
+}
+
 async function deleteJob(
   options: IJobCommandOptions,
   args: Args
@@ -294,13 +312,22 @@ export function addJobCommands(
       (model.selectedJob !== null && !isFinal(model.selectedJob.state)),
     execute: args => stopJob(options, args)
   });
+  const ended = (args: Args) =>
+    args.job !== undefined ||
+    (model.selectedJob !== null && isFinal(model.selectedJob.state));
+  commands.addCommand(CommandIDs.restartJob, {
+    label: trans.__('Restart Job'),
+    caption: trans.__('Run the job again under its name'),
+    icon: runIcon,
+    describedBy: { args: JOB_ARGS },
+    isEnabled: ended,
+    execute: args => restartJob(options, args)
+  });
   commands.addCommand(CommandIDs.deleteJob, {
     label: trans.__('Delete Job…'),
     icon: deleteIcon,
     describedBy: { args: JOB_ARGS },
-    isEnabled: args =>
-      args.job !== undefined ||
-      (model.selectedJob !== null && isFinal(model.selectedJob.state)),
+    isEnabled: ended,
     execute: args => deleteJob(options, args)
   });
   commands.addCommand(CommandIDs.releaseJob, {
@@ -327,6 +354,7 @@ export function addJobCommands(
     commands.notifyCommandChanged(CommandIDs.openService);
     commands.notifyCommandChanged(CommandIDs.copySsh);
     commands.notifyCommandChanged(CommandIDs.stopJob);
+    commands.notifyCommandChanged(CommandIDs.restartJob);
     commands.notifyCommandChanged(CommandIDs.deleteJob);
     commands.notifyCommandChanged(CommandIDs.releaseJob);
   });

@@ -70,6 +70,10 @@ export class JobListModel implements IJobListModel {
     return this._deleted;
   }
 
+  get restarted(): ISignal<this, string> {
+    return this._restarted;
+  }
+
   get selectedJob(): IJobSummary | null {
     const { jobs, selected } = this._state;
     return jobs.find(job => job.uid === selected) ?? null;
@@ -190,6 +194,9 @@ export class JobListModel implements IJobListModel {
         if (message.event.type === 'job.deleted') {
           this._deleted.emit(message.event.job);
         }
+        if (message.event.type === 'job.restart-requested') {
+          this._restarted.emit(message.event.job);
+        }
         void this._burst.invoke();
       },
       connected: live => {
@@ -217,6 +224,7 @@ export class JobListModel implements IJobListModel {
   private _limit = PAGE;
   private readonly _poll: Poll;
   private _position: number | string | null = null;
+  private readonly _restarted = new Signal<this, string>(this);
   private _sharesAsked = 0;
   private _sharesOf = 0;
   private _started = false;

@@ -84,6 +84,7 @@ export const jobsPlugin: JupyterFrontEndPlugin<IJobListModel> = {
       CommandIDs.openService,
       CommandIDs.copySsh,
       CommandIDs.stopJob,
+      CommandIDs.restartJob,
       CommandIDs.deleteJob,
       CommandIDs.releaseJob
     ]) {

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from pai_backend.api.context import ApiContext
 from pai_backend.launch.directories import TaskReach
 from pai_backend.model.job import State
 from tests.support.api_site import BOB, ROOT, ApiSite, running_api
@@ -20,6 +21,15 @@ async def submit(client: httpx.AsyncClient, name: str = "hello", **changes: obje
     assert answer.status_code == 202, answer.text
     body: dict[str, Any] = answer.json()
     return body
+
+
+async def end(api: ApiSite, name: str) -> None:
+    """Let the controller's side end the job."""
+    job, now = await api.store.find(name), datetime.now(UTC)
+    lease = await api.store.acquire_lease("test", 60, now, force=True)
+    assert lease is not None
+    ended = job.model_copy(update={"state": State.STOPPED, "completed_at": now})
+    await api.store.save(ended, seen=job, epoch=lease.epoch, events=[], at=now)
 
 
 @pytest.mark.asyncio
@@ -118,6 +128,42 @@ async def test_stop_is_recorded_once_and_may_be_repeated(api: ApiSite) -> None:
     assert first.json() == {"status": 202, "message": "job hello is asked to stop"}
     types = [event.type for event in await api.store.events(job.uid)]
     assert types.count("job.stop-requested") == 1
+
+
+@pytest.mark.asyncio
+async def test_start_restarts_what_has_ended_and_leaves_alone_what_goes_on(api: ApiSite) -> None:
+    path, start = "/api/v2/jobs/hello/executionType", {"value": "START"}
+    async with api.client() as client, api.client(BOB) as bob:
+        await submit(client)
+        goes_on = await client.put(path, json=start)
+        await client.put(path, json={"value": "STOP"})
+        stopping = await client.put(path, json=start)
+        await end(api, "alice~hello")
+        foreign = await bob.put("/api/v2/jobs/alice~hello/executionType", json=start)
+        started = await client.put("/api/v1/jobs/alice~hello/executionType", json=start)
+        detail = (await client.get("/api/v2/jobs/hello")).json()
+    assert (goes_on.status_code, goes_on.json()["message"]) == (202, "job hello is started already")
+    assert (stopping.status_code, stopping.json()["code"]) == (403, "ReadOnlyJobError")
+    assert "pai status --watch alice~hello" in stopping.json()["hint"]
+    assert foreign.status_code == 404
+    assert (started.status_code, started.json()) == (202, {"status": 202, "message": "job hello is restarted"})
+    assert (detail["state"], detail["alias"], detail["exit"]) == ("WAITING", "hello", None)
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_could_not_be_submitted_now_is_not_restarted(
+    api: ApiSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its virtual cluster was removed since: it would wait for ever."""
+    async with api.client() as client, api.client(ROOT) as root:
+        await submit(client, virtualCluster="research")
+        await end(api, "alice~hello")
+        monkeypatch.setattr(ApiContext, "virtual_clusters", ("default",))
+        for who in (client, root):
+            refused = await who.put("/api/v2/jobs/alice~hello/executionType", json={"value": "START"})
+            assert (refused.status_code, refused.json()["code"]) == (403, "ReadOnlyJobError")
+            assert "There is no virtual cluster research" in refused.json()["message"]
+    assert (await api.store.find("alice~hello")).state is State.STOPPED
 
 
 @pytest.mark.asyncio

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,16 +12,14 @@ import pytest
 
 from jupyter_pai import access, broker
 from jupyter_pai.certificates import Wanted, ensure, over
-from jupyter_pai.connect.files import ClusterFiles
 from jupyter_pai.endpoint import Endpoint
-from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
 from jupyter_pai.wire import tasks_of
-from jupyter_pai.wire_types import JobDetail
 from pai_backend.access.keys import make_ed25519
 from tests.docs.pages import fences
 from tests.support.backend_process import until
 from tests.support.private_backend import private_backend
+from tests.support.ssh_people import Person, run, runs, submitted
 
 BOB = "a-token-of-bob-alone"
 CONFIG = f"""\
@@ -40,49 +34,6 @@ engine:
 """
 ROLE = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "exec sleep 600"}
 ROLES = [{"name": "main", **ROLE}, {"name": "second", **ROLE}]
-
-
-@dataclass
-class Person:
-    """A user with a home of their own, in which nothing is."""
-
-    endpoint: Endpoint
-    home: Path
-
-    @property
-    def files(self) -> ClusterFiles:
-        return ClusterFiles(self.home / "ssh", "lab")
-
-    def pai(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        ours = {"PAI_URL": self.endpoint.url, "PAI_TOKEN": self.endpoint.token, "PAI_SSH_DIR": str(self.home / "ssh")}
-        return run(sys.executable, "-m", "jupyter_pai.cli", *words, **{**ours, **environ})
-
-    def json(self, *words: str) -> object:
-        done = self.pai(*words, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    def ssh(self, *words: str, program: str = "ssh") -> subprocess.CompletedProcess[str]:
-        return run(program, "-F", str(self.files.config), "-o", "BatchMode=yes", *words)
-
-
-def run(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL
-    )
-
-
-def submitted(client: Client, name: str, roles: list[dict[str, object]]) -> str:
-    document = {"jobName": name, "image": "none", "taskRoles": roles}
-    return client.submit(json.dumps(document).encode())["uid"]
-
-
-def runs(client: Client, uid: str) -> JobDetail:
-    """The job when it runs."""
-    for item in client.iterate(observe(client.api, uid, log=False)):
-        if not isinstance(item, bytes) and item["state"] == "RUNNING":
-            return item
-    raise AssertionError("the job never ran")
 
 
 @pytest.fixture(scope="module")

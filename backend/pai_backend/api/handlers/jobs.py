@@ -145,9 +145,17 @@ class OneJob(JobHandler):
 class JobExecutionType(JobHandler):
     """``/api/v2/jobs/{job}/executionType``."""
 
-    @operation(Operation("Stop a job.", body=ExecutionType, answer=Said, status=202, raises=(NoSuchJob, ReadOnlyJob)))
+    @operation(
+        Operation(
+            "Stop a job, or start one again.",
+            body=ExecutionType,
+            answer=Said,
+            status=202,
+            raises=(NoSuchJob, ReadOnlyJob),
+        )
+    )
     async def put(self, job: str, wanted: ExecutionType) -> Said:
-        """Ask for the end, or for none."""
+        """Stop a job, or let one that has ended run again."""
         return await self.jobs.execute(self.user, job, wanted.value)
 
 

@@ -153,9 +153,17 @@ class OneJobV1(_Submits):
 class JobExecutionTypeV1(JobHandler):
     """``/api/v1/jobs/{job}/executionType`` and the same below a user."""
 
-    @operation(Operation("Stop a job.", body=ExecutionType, answer=Said, status=202, raises=(NoSuchJob, ReadOnlyJob)))
+    @operation(
+        Operation(
+            "Stop a job, or start one again.",
+            body=ExecutionType,
+            answer=Said,
+            status=202,
+            raises=(NoSuchJob, ReadOnlyJob),
+        )
+    )
     async def put(self, *arguments: str | ExecutionType) -> Said:
-        """Ask for the end, or for none."""
+        """Stop a job, or let one that has ended run again."""
         *path, wanted = arguments
         assert isinstance(wanted, ExecutionType)
         return await self.jobs.execute(self.user, job_id(tuple(map(str, path))), wanted.value)

@@ -7,7 +7,11 @@ from pai_backend.model.ids import task_uid
 from pai_backend.model.job import Event, Job, State
 
 NORMAL, WARNING = "Normal", "Warning"
-_SENTENCES = {"job.submitted": "The job is submitted.", "job.stop-requested": "The job is asked to stop."}
+_SENTENCES = {
+    "job.submitted": "The job is submitted.",
+    "job.stop-requested": "The job is asked to stop.",
+    "job.restart-requested": "The job is restarted.",
+}
 
 
 def shown(event: Event, job: Job) -> JobEvent:

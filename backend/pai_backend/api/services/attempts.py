@@ -9,6 +9,7 @@ from pai_backend.api.openpai import jobs as openpai
 from pai_backend.api.openpai.wire import JobAttempt, JobAttempts, OpenPaiDetail, TaskWithRuns
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
+from pai_backend.lifecycle.retry import RESTARTED
 from pai_backend.model.errors import NoSuchTask
 from pai_backend.model.job import Event, Job, Task
 
@@ -74,12 +75,16 @@ def attempt_of(job: Job, number: int, tasks: Sequence[Task], retries: Sequence[E
         if task.job_attempt == number:
             runs[task.role, task.index].append(task)
     latest = number == job.attempt
+    completed = job.completed_at if latest else ended.at if ended is not None else None
+    if ended is not None and ended.payload.get("reason") == RESTARTED:  # it may have ended long before that
+        ends = [task.ended_at for task in tasks if task.job_attempt == number and task.ended_at is not None]
+        completed = max(ends, default=completed)
     return openpai.Attempt(
         job=job,
         number=number,
         tasks=tuple(each[-1] for each in runs.values() if each),
         runs={slot: tuple(each) for slot, each in runs.items() if each},
         created=begun.at if begun is not None else job.submitted_at,
-        completed=job.completed_at if latest else ended.at if ended is not None else None,
+        completed=completed,
         retry_reason=str(ended.payload.get("reason", "")) if ended is not None and not latest else "",
     )

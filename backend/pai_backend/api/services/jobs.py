@@ -122,16 +122,31 @@ class JobService:
         return job
 
     async def execute(self, user: User, name: str, wanted: Desired) -> Said:
-        """Ask a job to end, or to go on. Idempotent. Raises NoSuchJob, Forbidden, ReadOnlyJob."""
+        """Ask a job to end, or to go on. Idempotent. Raises as :meth:`restart`."""
         if wanted is Desired.STOP:
             return await self.stop(user, name)
+        return await self.restart(user, name)
+
+    async def restart(self, user: User, name: str) -> Said:
+        """Let a job that has ended run again; one that goes on is left alone.
+
+        Raises NoSuchJob, Forbidden, ReadOnlyJob (it is being stopped or deleted, or its owner could not submit its
+        document now).
+        """
         job = await self.own(user, name, "start")
-        if job.state.final or job.desired is Desired.STOP:
-            raise ReadOnlyJob(
-                f"The job {job.id} has been ended and cannot be started again.",
-                hint="Submit its document again under another name.",
-            )
-        return Said(status=202, message=f"job {job.name} is started already")
+        if job.state.final:
+            self._ctx.limits.submissions.take(user.name)
+            owner = user if user.name == job.user else User(job.user)
+            text, filename, _media_type = await self._ctx.store.document(job.uid)
+            try:
+                await self._read(owner, text, filename)
+            except (DocumentError, NoVirtualCluster, NoSuchStorage) as error:
+                message = f"The job {job.id} cannot run again as it is: {error.message}"
+                raise ReadOnlyJob(message, errors=error.errors, hint=error.hint) from None
+            await self._ctx.need_account(owner)
+        await self._ctx.store.request_restart(job.uid, user.name, self._ctx.clock())
+        what = "is restarted" if job.state.final else "is started already"
+        return Said(status=202, message=f"job {job.name} {what}")
 
     async def stop(self, user: User, name: str) -> Said:
         """Ask a job to end. Idempotent. Raises NoSuchJob, Forbidden."""

@@ -1,0 +1,82 @@
+"""Jobs that end and run again, with real processes, over restarts of the controller at any instant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pai_backend.api.openpai.jobs import Attempt
+from pai_backend.api.services.attempts import attempt_of
+from pai_backend.model.job import Job, State, Task
+from pai_backend.store.base import slot
+from pai_backend.store.sql import SqlStore
+from pai_backend.testing.builders import make_role, make_spec
+from tests.support.real_cluster import at_work, final, log_of, submit, until
+
+
+async def restart(store: SqlStore, job: Job) -> None:
+    await store.request_restart(job.uid, "alice", datetime.now(UTC))
+
+
+async def ended_again(store: SqlStore, job: Job, attempt: int) -> Job:
+    return await until(store, job.uid, lambda now: now.attempt == attempt and now.state.final)
+
+
+async def attempts_of(store: SqlStore, job: Job) -> list[Attempt]:
+    tasks = [Task.model_validate(body) for body in await store.past_tasks(job.uid)]
+    retries = await store.events(job.uid, type_="job.retry")
+    return [attempt_of(job, number, tasks, retries) for number in range(job.attempt + 1)]
+
+
+@pytest.mark.asyncio
+async def test_a_stopped_job_and_one_that_is_done_run_again_with_history_and_host_key(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    command = f"echo run $PAI_TASK_INDEX; [ -e {gate} ] || sleep 600"
+    spec = make_spec(roles=[make_role(command=command, gpus=1)])
+    async with at_work(store, tmp_path / "engine") as engine:
+        job = await submit(store, 1, spec)
+        await until(store, job.uid, lambda now: now.state is State.RUNNING)
+        host_key = await store.task_keys(slot(job.uid, 0, 0))
+        await store.request_stop(job.uid, "alice", datetime.now(UTC))
+        stopped = await final(store, job)
+        assert stopped.state is State.STOPPED
+        gate.touch()
+
+        await restart(store, job)  # its tasks may not be forgotten yet
+        done = await ended_again(store, job, 1)
+        await restart(store, job)
+        again = await ended_again(store, job, 2)
+
+        assert (done.state, again.state) == (State.SUCCEEDED, State.SUCCEEDED)
+        assert (again.uid, again.alias) == (job.uid, job.alias)
+        assert await log_of(engine, again) == "run 0\n"
+        assert await store.task_keys(slot(job.uid, 0, 0)) == host_key
+        attempts = await attempts_of(store, again)
+        assert [(each.number, each.completed) for each in attempts] == [
+            (0, stopped.tasks[0].ended_at),
+            (1, done.tasks[0].ended_at),
+            (2, again.completed_at),
+        ]
+        assert [task["attempt"] for task in await store.past_tasks(job.uid)] == [0, 1, 2]
+        assert [event.payload["attempt"] for event in await store.events(job.uid, type_="job.retry")] == [1, 2]
+        await until(store, job.uid, lambda now: all(task.forgotten for task in now.tasks))
+        assert await store.port_leases() == []
+
+
+@pytest.mark.asyncio
+async def test_a_wish_that_no_controller_heard_is_carried_out_by_the_next(store: SqlStore, tmp_path: Path) -> None:
+    root = tmp_path / "engine"
+    async with at_work(store, root):
+        job = await submit(store, 1, make_spec(roles=[make_role(command="exit 7", gpus=1)]))
+        failed = await final(store, job)
+        assert failed.exit is not None
+    await restart(store, job)  # while no controller is there
+    assert (await store.job(job.uid)).state is State.WAITING
+    async with at_work(store, root):
+        again = await ended_again(store, job, 1)
+    assert again.exit is not None
+    assert (again.state, again.exit.status) == (State.FAILED, 7)
