@@ -22,7 +22,7 @@ from typing import Final
 import h11
 
 from pai_backend.access.proxy.service import Dialer
-from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest
+from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest, Wire
 from pai_backend.engine.base import Engine, EngineError, GpuMeter, GpuUse
 from pai_backend.launch.jupyter import find_jupyter, serves_jupyter, upstream_token
 from pai_backend.launch.plan import environment
@@ -99,7 +99,7 @@ async def _get(engine: Dialer, server: Server, path: str, *, may_miss: bool = Fa
     ValueError for anything else, such as the page of a service that is no Jupyter at all.
     """
     assert server.task.placement is not None
-    request = UpstreamRequest(await engine.dial(server.task.placement, server.task.uid, server.port))
+    request = UpstreamRequest(Wire(await engine.dial(server.task.placement, server.task.uid, server.port)))
     fields = [(b"Host", f"localhost:{server.port}".encode()), (b"Accept", b"application/json")]
     if server.token:
         fields.append((b"Authorization", f"token {server.token}".encode()))

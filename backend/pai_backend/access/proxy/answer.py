@@ -14,7 +14,7 @@ from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.proxy.rewriting import Rewriter, rewrite_for
 from pai_backend.access.proxy.scrub import TokenScrubber
 from pai_backend.access.proxy.tunnel import tunnel
-from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest
+from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest, Wire
 
 _NO_BODY = frozenset({204, 304})  # RFC 9110 §6.4.1
 
@@ -30,10 +30,14 @@ class Answer:
         line: RequestStartLine,
         *,
         wait_s: float,
+        keep: Callable[[Wire], None],
         used: Callable[[], None] | None = None,
         asked: str = "",
     ) -> None:
-        """``used`` is called for what of the answer is use of the job; ``asked`` is the protocol to change to."""
+        """``used`` is called for what of the answer is use of the job; ``asked`` is the protocol to change to.
+
+        ``keep`` takes the connection in the end.
+        """
         self.begun = False
         """Whether anything of the answer has gone to the client."""
         self._request = request
@@ -41,6 +45,7 @@ class Answer:
         self._to = to
         self._line = line
         self._wait_s = wait_s
+        self._keep = keep
         self._used = used
         self._asked = asked
         self._request_complete = asyncio.Event()
@@ -63,9 +68,9 @@ class Answer:
         except (NoResponse, HTTPInputError, HTTPOutputError) as error:
             raise Refused(Notice.NO_ANSWER, f"Port {self._to.port}: {error}.") from error
 
-    def close(self) -> None:
-        """Close the task's side."""
-        self._request.close()
+    def end(self) -> None:
+        """Nothing more is wanted from the task: keep the connection if all has been said on it, else close it."""
+        self._keep(self._request.wire)
 
     async def _head(self) -> h11.Response | h11.InformationalResponse:
         try:

@@ -121,7 +121,7 @@ class Exchange(HTTPMessageDelegate):
 
     async def _send_request(self, start_line: RequestStartLine, incoming: Incoming, passage: Passage) -> None:
         to = passage.to
-        request = UpstreamRequest(passage.connection)
+        request = UpstreamRequest(passage.wire, passage.dial)
         try:
             drop_token = await self._proxy.is_our_token(incoming, to)
             target = request_target(to.address, drop_token=drop_token)
@@ -137,7 +137,9 @@ class Exchange(HTTPMessageDelegate):
             passage.used()
         wait_s = self._proxy.response_s
         asked = incoming.headers.get("Upgrade", "").lower() if incoming.upgrades else ""
-        self._answer = Answer(request, self._client, to, start_line, wait_s=wait_s, used=passage.used, asked=asked)
+        self._answer = Answer(
+            request, self._client, to, start_line, wait_s=wait_s, keep=passage.keep, used=passage.used, asked=asked
+        )
 
     async def _end_body(self, request: UpstreamRequest, answer: Answer) -> None:
         with contextlib.suppress(OSError):  # as for the body
@@ -182,7 +184,7 @@ class Exchange(HTTPMessageDelegate):
                 self._send_reply(self._refusal(error))
         finally:
             watching.cancel()
-            answer.close()
+            answer.end()
 
     def _refusal(self, error: Exception) -> Reply:
         if isinstance(error, h11.LocalProtocolError):

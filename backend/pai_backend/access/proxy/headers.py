@@ -103,8 +103,8 @@ def request_fields(headers: HTTPHeaders, to: Upstream, *, drop_token: bool = Fal
 def _hop_fields(headers: HTTPHeaders) -> list[tuple[str, str]]:
     fields = [("Transfer-Encoding", "chunked")] if "Transfer-Encoding" in headers else []
     if wants_upgrade(headers):
-        return [*fields, ("Connection", "Upgrade"), ("Upgrade", headers["Upgrade"])]
-    return [*fields, ("Connection", "close")]
+        fields += [("Connection", "Upgrade"), ("Upgrade", headers["Upgrade"])]
+    return fields
 
 
 def _identity_fields(headers: HTTPHeaders, to: Upstream) -> list[tuple[str, str]]:

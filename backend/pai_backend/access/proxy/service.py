@@ -13,10 +13,13 @@ from urllib.parse import quote, urlsplit
 from tornado.httputil import HTTPServerRequest
 
 from pai_backend.access.proxy.address import SIGN_IN, Address, query_values
+from pai_backend.access.proxy.connections import Connections
 from pai_backend.access.proxy.directory import Directory, JobFinder, Place, Service
 from pai_backend.access.proxy.headers import Upstream
+from pai_backend.access.proxy.kept import Way
 from pai_backend.access.proxy.pages import Reply, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.upstream import Wire
 from pai_backend.access.proxy.visitor import (
     Entrants,
     Incoming,
@@ -73,8 +76,12 @@ class Grant:
 class Passage:
     """A way to the task that is open."""
 
-    connection: Connection
+    wire: Wire
     to: Upstream
+    keep: Callable[[Wire], None]
+    """To be called with the connection when the request needs it no longer."""
+    dial: Callable[[], Awaitable[Wire]] | None
+    """Makes another connection; None for a request that must not be sent twice."""
     still: Callable[[], Awaitable[bool]]
     """Whether the visitor would be let in now. Raises PaiError when that cannot be told."""
     used: Callable[[], None] | None = None
@@ -111,6 +118,7 @@ class ServiceProxy:
         self._uses = uses
         self._office = TicketOffice(store, signing_key, now)
         self._directory = Directory(store, signing_key)
+        self._connections = Connections()
         self._exchanges: set[asyncio.Task[None]] = set()
 
     async def grant(self, job: Job, target: Target, user: User, base_url: str, *, as_admin: bool = False) -> Grant:
@@ -159,10 +167,17 @@ class ServiceProxy:
         if not visitor.may_enter(service.job):
             raise Refused(Notice.FORBIDDEN)
         place = _place_of(service)
-        connection = await self._dial(address.service, service, place)
-        used = self._noting(incoming, service.job, place)
+        way = Way(place.task.uid, place.placement.node, place.port, visitor.name, visitor.as_admin)
+        dial = partial(self._dial, address.service, service, place)
+        # A kept connection may be ending now, so it takes nothing that must not be sent twice.
+        kept = self._connections.take(way) if incoming.may_be_repeated else None
         return Passage(
-            connection, _presentation(incoming, visitor, place), partial(still, visitor, self._entrants), used
+            wire=kept or await dial(),
+            to=_presentation(incoming, visitor, place),
+            keep=partial(self._connections.put, way),
+            dial=dial if incoming.may_be_repeated else None,
+            still=partial(still, visitor, self._entrants),
+            used=self._noting(incoming, service.job, place),
         )
 
     def _noting(self, incoming: Incoming, job: Job, place: Place) -> Callable[[], None] | None:
@@ -194,10 +209,11 @@ class ServiceProxy:
         exchange.add_done_callback(self._exchanges.discard)
 
     async def aclose(self) -> None:
-        """Cut what is open: requests under way and tunnels."""
+        """Cut what is open: requests under way, tunnels, and connections to tasks."""
         for exchange in self._exchanges:
             exchange.cancel()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
+        self._connections.close()
 
     async def _sign_in(self, incoming: Incoming) -> Reply:
         """Spend the ticket, set the session cookie, go on to ``next``."""
@@ -218,10 +234,10 @@ class ServiceProxy:
         going = query_values(address.query, "next")
         return redirect(address.relative(_local_path(going[0] if going else "/")), cookie=cookie)
 
-    async def _dial(self, alias: str, service: Service, place: Place) -> Connection:
+    async def _dial(self, alias: str, service: Service, place: Place) -> Wire:
         try:
             async with asyncio.timeout(DIAL_S):
-                return await self._engine.dial(place.placement, place.task.uid, place.port)
+                return Wire(await self._engine.dial(place.placement, place.task.uid, place.port))
         except (EngineError, TimeoutError) as error:
             self._directory.forget(alias)
             detail = f"Nothing answers on port {place.port} of task {place.task.name} yet."

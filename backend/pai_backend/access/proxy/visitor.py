@@ -17,6 +17,7 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -78,6 +79,11 @@ class Incoming:
     def has_body(self) -> bool:
         """Whether a body follows the header."""
         return "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"
+
+    @property
+    def may_be_repeated(self) -> bool:
+        """Whether a task that has ended a connection without a word may be sent this again (RFC 9110 §9.2.2)."""
+        return self.method in _REPEATABLE and not self.has_body and not self.upgrades
 
     @property
     def upgrades(self) -> bool:
