@@ -34,6 +34,8 @@ EXIT_CODES = {
     "NoStorageError": USAGE,
     "ConflictJobError": USAGE,
     "ConflictFileError": USAGE,
+    "ConflictUserError": USAGE,
+    "UserHasJobsError": USAGE,
     "ConflictClusterConfigError": USAGE,
     "NoEnoughQuotaError": USAGE,
     "UnauthorizedUserError": USAGE,

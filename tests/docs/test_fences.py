@@ -17,6 +17,9 @@ NOT_RUN = {
         "tests/integration/front/test_ssh_logins.py runs the page's commands"
     ),
     ("docs/ssh-keys.md", "pai share JOB --with bob --for 2h --only sftp --only port:jupyter"): "as above",
+    ("docs/operations.md", "pai user add eve --email eve@example.org    # shows a password once"): (
+        "tests/integration/api/test_users.py runs all of them"
+    ),
     ("docs/operations.md", "python -m pai_backend backup /backups/2026-11-24 --config backend.yaml"): (
         "tests/integration/app/test_restore_drill.py runs the page's commands"
     ),

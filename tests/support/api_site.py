@@ -23,7 +23,7 @@ from pai_backend.api.changes import Changes
 from pai_backend.api.context import Address, ApiContext, CellRules, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.wire import MEDIA_TYPE, Check
-from pai_backend.auth.accounts import Account, Accounts
+from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenTable
@@ -31,6 +31,7 @@ from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine, LogStream
 from pai_backend.engine.local.accounts import SystemAccounts as TaskAccounts
 from pai_backend.launch.directories import TaskReach
+from pai_backend.model.account import Account
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
 from pai_backend.storage.local_files import LocalFiles
@@ -144,7 +145,7 @@ async def running_api(
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
-    identity = Identity(store, tokens, Accounts(accounts, tokens.users()))
+    identity = Identity(store, tokens, Accounts(accounts, tokens.users(), store.grants.added_users))
     proxy = ServiceProxy(store, engine.as_engine(), domain="localhost", signing_key="k" * 64, entrants=identity)
     (listener,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -158,6 +158,8 @@ class ApiContext:
     task_reach: TaskReach = field(default_factory=TaskReach)
     accounts: SystemAccounts | None = None
     """Of this machine, where tasks run as one of their user."""
+    users_share_rights: bool = False
+    """Whether a second user could read all that the first has, without a setting that allows it."""
     clock: Callable[[], datetime] = utc_now
 
     async def need_account(self, user: User) -> None:

@@ -38,6 +38,8 @@ STATUS: dict[str, int] = {
     "NotImplementedError": 400,
     "ConflictJobError": 409,
     "ConflictFileError": 409,
+    "ConflictUserError": 409,
+    "UserHasJobsError": 409,
     "ConflictClusterConfigError": 409,
     "NotFinishedJobError": 409,
     "NotWaitingJobError": 409,

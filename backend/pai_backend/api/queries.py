@@ -211,13 +211,39 @@ class ExtensionChange(Model):
     )
 
 
+class NewUser(Model):
+    """A user to add, in OpenPAI's words."""
+
+    username: str = Field(
+        max_length=64,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+        description="Letters, digits, `_`, `.`, `-`; it names directories, too.",
+    )
+    password: SecretStr = Field(min_length=8, max_length=1024, description="At least 8 characters.")
+    email: str = Field(default="", max_length=320)
+    admin: bool = False
+    again: bool = Field(default=False, description="Also when there has been a user of that name, who is the same.")
+
+    @field_validator("username")
+    @classmethod
+    def _names_somebody(cls, value: str) -> str:
+        if value == "me":
+            raise ValueError("`me` is the caller; take another name")
+        return value
+
+
 class UserData(Model):
     """The new values of a user's profile."""
 
     username: str | None = None
-    email: str | None = None
-    old_password: SecretStr | None = Field(default=None, alias="oldPassword")
-    new_password: SecretStr | None = Field(default=None, alias="newPassword")
+    email: str | None = Field(default=None, max_length=320)
+    admin: bool | None = Field(default=None, description="For administrators to change.")
+    old_password: SecretStr | None = Field(
+        default=None, alias="oldPassword", max_length=1024, description="With a new one, of users who change their own."
+    )
+    new_password: SecretStr | None = Field(
+        default=None, alias="newPassword", min_length=8, max_length=1024, description="At least 8 characters."
+    )
     extension: ExtensionChange | None = None
 
 
@@ -228,7 +254,7 @@ class PodsQuery(Query):
 
 
 class UserChange(Model):
-    """A change of the caller's profile."""
+    """A change of a user."""
 
     data: UserData
     patch: bool = Field(default=False, description="OpenPAI's; what is not given stays as it is in any case.")

@@ -1,4 +1,4 @@
-"""The users that the configuration names, and the check of their passwords.
+"""The users that there are, and the check of their passwords.
 
 Passwords are kept as Argon2id hashes in the PHC string format (RFC 9106), so each carries its own cost; the hash of
 a new one is made by ``python -m pai_backend hash-password``. Pure but for the time and memory that a check takes.
@@ -7,44 +7,62 @@ a new one is made by ``python -m pai_backend hash-password``. Pure but for the t
 from __future__ import annotations
 
 import secrets
+import time
 from base64 import b64encode
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from pai_backend.auth.fresh import Fresh
 from pai_backend.auth.users import User
+from pai_backend.model.account import Account
 
 
-@dataclass(frozen=True)
-class Account:
-    """A user of the configuration; one without a password hash signs in by a configured token alone."""
-
-    name: str
-    admin: bool = False
-    email: str = ""
-    password_hash: str = field(default="", repr=False)
+async def _none() -> Sequence[Account]:
+    return ()
 
 
 class Accounts:
-    """All users, by name."""
+    """All users: those whom the configuration names, and those whom administrators have added.
 
-    def __init__(self, known: Iterable[Account], others: Iterable[User] = ()) -> None:
-        """``others`` are users that have tokens of the configuration; who is an admin by either is one."""
+    The configuration comes first: the account of a name that stands there is as it says.
+    """
+
+    def __init__(
+        self,
+        known: Iterable[Account],
+        others: Iterable[User] = (),
+        added: Callable[[], Awaitable[Sequence[Account]]] = _none,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``others`` are users that have tokens of the configuration; who is an admin by either is one.
+
+        ``added`` reads the users of the database.
+        """
         self._accounts = {account.name: account for account in known}
         for user in others:
             account = self._accounts.get(user.name, Account(user.name))
             admin = account.admin or user.admin
             self._accounts[user.name] = Account(user.name, admin, account.email, account.password_hash)
+        self._added = Fresh(added, clock)
+        self.forget = self._added.forget
 
-    def get(self, name: str) -> Account | None:
-        """The account of that name."""
-        return self._accounts.get(name)
-
-    def all(self) -> list[Account]:
-        """Every account, by name."""
+    @property
+    def configured(self) -> Sequence[Account]:
+        """Those of the configuration, by name."""
         return sorted(self._accounts.values(), key=lambda account: account.name)
+
+    async def get(self, name: str) -> Account | None:
+        """The account of that name. Raises what the store raises."""
+        if (configured := self._accounts.get(name)) is not None:
+            return configured
+        return next((account for account in await self._added.get() if account.name == name), None)
+
+    async def all(self) -> list[Account]:
+        """Every account, by name. Raises what the store raises."""
+        found = {account.name: account for account in await self._added.get()} | self._accounts
+        return sorted(found.values(), key=lambda account: account.name)
 
 
 def hash_password(password: str) -> str:

@@ -20,11 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from pai_backend.auth.accounts import Account, Accounts, password_fits
+from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.guessing import Guesses
 from pai_backend.auth.lockouts import Lockouts
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
+from pai_backend.model.account import Account
 from pai_backend.model.errors import TooManyRequests, WrongPassword
 from pai_backend.store.base import AccessToken, Store
 from pai_backend.store.grants import Act
@@ -94,25 +95,30 @@ class Identity:
         Raises LockedOut, which counts for every use of a token: requests, streams, services, links.
         """
         user = self._table.of_digest(bytes.fromhex(token)) or await self._of_kept(token)
-        if user is None or self.accounts.get(user.name) is None:
+        if user is None or await self.accounts.get(user.name) is None:
             return None
         await self.lockouts.require_free(user.name)
         return user
 
     async def _of_kept(self, token: str) -> User | None:
         kept = await self._store.token(token, self._now())
-        account = self.accounts.get(kept.user) if kept is not None else None
+        account = await self.accounts.get(kept.user) if kept is not None else None
         if kept is None or account is None:
             return None
         return User(account.name, account.admin, kept.application, token)
 
     async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
-        """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut.
+        """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut."""
+        account = await self.require_password(name, password, source)
+        return await self._make(account.name, application=False, life=SESSION_LIFE), account
+
+    async def require_password(self, name: str, password: str, source: str = "") -> Account:
+        """The account whose name and password these are. Raises WrongPassword, TooManyRequests, LockedOut.
 
         Only a user who knows the password learns of a lock-out. A wrong name and a wrong password give the same
         words, the same work and the same lock.
         """
-        pair, account = (name, source), self.accounts.get(name)
+        pair, account = (name, source), await self.accounts.get(name)
         known = account is not None and bool(account.password_hash)
         who = name if known else "an unknown user"  # an unknown name may be a password in the wrong field
         try:
@@ -132,15 +138,19 @@ class Identity:
         if not fits or account is None:
             self.sign_ins["refused"] += 1
             log.warning("sign-in of %s from %s refused: wrong name or password (%d in a row)", who, source, count)
-            raise WrongPassword(
-                "The name or the password is wrong.",
-                hint="Passwords are set under api.users of the backend's configuration; without any, use the "
-                "token file's token.",
-            )
+            raise _wrong_password()
         self.guesses.succeeded(pair)
         await self.lockouts.require_free(account.name)
+        self.accounts.forget()
+        if await self.accounts.get(name) != account:  # removed, or given another password, within the last second
+            raise _wrong_password()
         self.sign_ins["accepted"] += 1
-        return await self._make(account.name, application=False, life=SESSION_LIFE), account
+        return account
+
+    async def hash(self, password: str) -> str:
+        """What is kept of a new password."""
+        async with self._checks.turns:
+            return await asyncio.get_running_loop().run_in_executor(self._checks.threads, hash_password, password)
 
     async def _hold(self) -> None:
         """Delay a refusal: a client that guesses in a loop takes little processor time. At most ``HELD`` wait."""
@@ -185,6 +195,13 @@ def _yield_to_others() -> None:
 def digest(token: str) -> str:
     """What stands for a token in the store. The token has 256 random bits, so a plain hash cannot be guessed back."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _wrong_password() -> WrongPassword:
+    return WrongPassword(
+        "The name or the password is wrong.",
+        hint="An administrator sets a new one: `pai user set NAME --new-password`. Without any, use the token file's.",
+    )
 
 
 def _basic(credential: str) -> tuple[str, str]:

@@ -195,6 +195,18 @@ class NoSuchUser(PaiError):
     code = "NoUserError"
 
 
+class UserExists(PaiError):
+    """There is a user of that name, or has been one."""
+
+    code = "ConflictUserError"
+
+
+class UserHasJobs(PaiError):
+    """The user has jobs that have not ended."""
+
+    code = "UserHasJobsError"
+
+
 class NoSuchGroup(PaiError):
     """There is no group of users of that name."""
 

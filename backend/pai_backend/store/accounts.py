@@ -1,20 +1,29 @@
-"""Which users there are and who of them administers: as the api's configuration had it at its last start.
+"""Which users there are and who of them administers: those of the api's configuration, as it was at its last start,
+and those that administrators have added. The account of a name in both is as the configuration says.
 
-Other processes know no users by themselves; a gateway asks here whether the user of a key still is one.
+Processes other than the api know no configuration of users; a gateway asks here whether the user of a key still is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, insert, select, union
 
 from pai_backend.store.sharing import locked_out
 from pai_backend.store.tables import accounts as table
+from pai_backend.store.tables import users
 
 _ALL = select(table.c.username, table.c.admin)
-_ADMINS = select(table.c.username).where(table.c.username.in_(bindparam("users_", expanding=True)), table.c.admin)
-_KNOWN = select(table.c.username).where(table.c.username.in_(bindparam("users_", expanding=True)))
+_USERS: BindParameter[str] = bindparam("users_", expanding=True)
+_CONFIGURED = select(table.c.username).where(table.c.username.in_(_USERS))
+_KNOWN = union(_CONFIGURED, select(users.c.username).where(users.c.username.in_(_USERS)))
+_ADMINS = union(
+    _CONFIGURED.where(table.c.admin),
+    select(users.c.username).where(
+        users.c.username.in_(_USERS), users.c.admin, users.c.username.not_in(select(table.c.username))
+    ),
+)
 _COUNT = select(func.count()).select_from(table)
 
 

@@ -8,12 +8,13 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from pai_backend.model.account import Account
 from pai_backend.model.ids import JobUid
 from pai_backend.store import accounts as accounts_
-from pai_backend.store import audit, certificates, keys, sharing, task_keys
+from pai_backend.store import audit, certificates, keys, sharing, task_keys, users
 from pai_backend.store.base import UserKey
 from pai_backend.store.database import Database
-from pai_backend.store.grants import Act, Certificate, JobKey, KeyEvent, Share, UserCa
+from pai_backend.store.grants import Act, Certificate, JobKey, KeyEvent, Share, UserCa, UserUpdate
 from pai_backend.store.keyring import KeyRing
 from pai_backend.store.writer import Writer
 
@@ -101,6 +102,22 @@ class SqlGrants:
     async def admins(self, users: Collection[str]) -> frozenset[str]:
         """Who of them administers."""
         return await self._database.read(partial(accounts_.admins, users=users))
+
+    async def added_users(self) -> list[Account]:
+        """All that were added."""
+        return await self._database.read(users.added)
+
+    async def add_user(self, account: Account, act: Act, *, again: bool) -> None:
+        """One more."""
+        await self._writer.run(partial(users.add, account=account, act=act, again=again))
+
+    async def change_user(self, name: str, to: UserUpdate, act: Act, *, session: str) -> Account:
+        """One as they are now."""
+        return await self._writer.run(partial(users.change, name=name, to=to, act=act, session=session))
+
+    async def remove_user(self, name: str, act: Act) -> None:
+        """One less."""
+        await self._writer.run(partial(users.remove, name=name, act=act))
 
     async def lockouts(self) -> list[str]:
         """Who is."""

@@ -7,10 +7,11 @@ without its event, and no event without its change.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from pai_backend.model.account import Account
 from pai_backend.model.ids import JobUid
 from pai_backend.model.rights import Limits
 
@@ -28,6 +29,19 @@ class Act:
     by: str
     at: datetime
     source: str = ""
+
+
+@dataclass(frozen=True)
+class UserUpdate:
+    """What is to change of a user; None stays as it is."""
+
+    admin: bool | None = None
+    email: str | None = None
+    password_hash: str | None = field(default=None, repr=False)
+
+    def given(self) -> dict[str, Any]:
+        """What is to change, by the names of :class:`~pai_backend.model.account.Account`."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -183,6 +197,22 @@ class GrantStore(Protocol):
 
     async def admins(self, users: Collection[str]) -> frozenset[str]:
         """Those of the users who administer."""
+        ...
+
+    async def added_users(self) -> list[Account]:
+        """Users whom administrators have added, by name."""
+        ...
+
+    async def add_user(self, account: Account, act: Act, *, again: bool) -> None:
+        """Add a user. Raises UserExists, also for a name that a removed user had, unless ``again``."""
+        ...
+
+    async def change_user(self, name: str, to: UserUpdate, act: Act, *, session: str) -> Account:
+        """Change a user; a new password ends all their tokens but ``session``. Raises NoSuchUser."""
+        ...
+
+    async def remove_user(self, name: str, act: Act) -> None:
+        """Remove a user, and what lets them in. Raises NoSuchUser, UserHasJobs."""
         ...
 
     async def lockouts(self) -> list[str]:

@@ -387,6 +387,16 @@ accounts = Table(
     Column("admin", Boolean, nullable=False),
 )
 
+# Those that administrators have added; ``accounts`` are those of the configuration.
+users = Table(
+    "users",
+    metadata,
+    Column("username", Text, primary_key=True),
+    Column("admin", Boolean, nullable=False),
+    Column("email", Text, nullable=False),
+    Column("password_hash", Text, nullable=False),
+)
+
 ssh_lockouts = Table(
     "ssh_lockouts",
     metadata,

@@ -19,9 +19,10 @@ from pai_backend.api.base import BODY_BYTES, BaseHandler
 from pai_backend.api.errors import STATUS
 from pai_backend.api.openapi import describe
 from pai_backend.api.routes import ROUTES
-from pai_backend.auth.accounts import Account, hash_password
+from pai_backend.auth.accounts import hash_password
 from pai_backend.auth.guessing import FREE, Guesses
 from pai_backend.auth.limits import limits
+from pai_backend.model.account import Account
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.job import State
 from pai_backend.scheduling.config.document import MAX_BYTES
@@ -60,6 +61,7 @@ BODIES: dict[str, object] = {
     "login": {"username": "carol", "password": "correct horse"},
     "token": {"username": "carol", "password": "correct horse"},
     "{user}": {"data": {}},
+    "users": {"username": "eve", "password": "correct horse"},
     "{path}": {},
 }
 """Last part of a path -> a body that is taken there."""
@@ -139,6 +141,14 @@ class Asker:
         token = (await self.client.post("/api/v2/tokens/application")).json()["token"]
         return {"Authorization": f"Bearer {token}"}
 
+    async def eve(self) -> dict[str, str]:
+        """A session of a user who was added."""
+        body = {"username": "eve", "password": "correct horse"}
+        root = {"Authorization": f"Bearer {ROOT}"}
+        (await self.client.post("/api/v2/users", json=body, headers=root)).raise_for_status()
+        answer = (await self.client.post("/api/v2/token", json=body)).raise_for_status()
+        return {"Authorization": f"Bearer {answer.json()['token']}"}
+
 
 async def unauthorized(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, headers={"Authorization": "Bearer nobody"})
@@ -200,7 +210,7 @@ async def too_large(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def invalid_parameters(asker: Asker, pair: Pair) -> httpx.Response:
-    if "lockouts" in pair.template:
+    if "lockouts" in pair.template or (pair.verb, pair.template[-6:]) == ("delete", "{user}"):
         return await asker.ask(pair, user="root", headers={"Authorization": f"Bearer {ROOT}"})
     if pair.takes_query:
         return await asker.ask(pair, query={"bogus": "1"})
@@ -339,11 +349,26 @@ async def no_group(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def wrong_password(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("{user}"):
+        change = {"data": {"oldPassword": "wrong", "newPassword": "another one"}}
+        return await asker.ask(pair, body=json.dumps(change).encode(), headers=await asker.eve(), user="me")
     return await asker.ask(pair, body=b'{"username": "carol", "password": "wrong"}')
 
 
+async def user_exists(asker: Asker, pair: Pair) -> httpx.Response:
+    await asker.eve()
+    return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"})
+
+
+async def user_has_jobs(asker: Asker, pair: Pair) -> httpx.Response:
+    (await asker.client.post("/api/v1/jobs", content=scm_document(), headers=await asker.eve())).raise_for_status()
+    return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, user="eve")
+
+
 async def not_supported(asker: Asker, pair: Pair) -> httpx.Response:
-    return await asker.ask(pair, body=b'{"data": {"newPassword": "another"}}')
+    if pair.verb == "delete":
+        return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, user="alice")
+    return await asker.ask(pair, body=b'{"data": {"newPassword": "another one"}}')
 
 
 async def no_quota(asker: Asker, pair: Pair) -> httpx.Response:
@@ -416,6 +441,8 @@ RECIPES: dict[str, Recipe] = {
     "NoEnoughQuotaError": no_quota,
     "NoFileError": no_file,
     "ConflictFileError": file_conflict,
+    "ConflictUserError": user_exists,
+    "UserHasJobsError": user_has_jobs,
     "ConflictClusterConfigError": stale_config,
     "NoClusterConfigError": no_config,
 }

@@ -20,7 +20,7 @@ from pai_backend.api.services.certificates import CertificateService
 from pai_backend.api.services.job_keys import JobKeyService
 from pai_backend.api.services.keys import KeyService
 from pai_backend.api.services.shares import ShareService
-from pai_backend.auth.accounts import Account
+from pai_backend.model.account import Account
 from pai_backend.model.errors import Unauthorized
 from tests.integration.api.test_grants import audited, certified, facts, registered, still_valid
 from tests.integration.api.test_openpai_jobs import submitted

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from pai_backend.auth.accounts import Account, Accounts, hash_password, password_fits
+from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.users import User
+from pai_backend.model.account import Account
 
 HASHED = hash_password("correct horse")
 
@@ -31,15 +32,27 @@ def test_a_hash_is_in_no_repr() -> None:
     assert HASHED not in repr(Account("alice", password_hash=HASHED))
 
 
-def test_a_user_with_a_token_is_a_user_and_an_admin_by_either_is_one() -> None:
+@pytest.mark.asyncio
+async def test_a_user_with_a_token_is_a_user_and_an_admin_by_either_is_one() -> None:
     accounts = Accounts(
         [Account("alice", email="a@example.org")], [User("root", admin=True), User("alice", admin=True)]
     )
-    assert [account.name for account in accounts.all()] == ["alice", "root"]
-    alice = accounts.get("alice")
+    assert [account.name for account in await accounts.all()] == ["alice", "root"]
+    alice = await accounts.get("alice")
     assert alice is not None
     assert (alice.admin, alice.email) == (True, "a@example.org")
-    assert accounts.get("nobody") is None
+    assert await accounts.get("nobody") is None
+
+
+@pytest.mark.asyncio
+async def test_the_configuration_comes_before_users_that_were_added() -> None:
+    async def added() -> list[Account]:
+        return [Account("alice", admin=True), Account("bob", admin=True)]
+
+    accounts = Accounts([Account("alice")], added=added)
+    assert await accounts.all() == [Account("alice"), Account("bob", admin=True)]
+    assert accounts.configured == [Account("alice")]
+    assert await accounts.get("alice") == Account("alice")
 
 
 def hashed(password: str) -> subprocess.CompletedProcess[str]:

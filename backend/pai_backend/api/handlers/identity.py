@@ -14,16 +14,20 @@ from pai_backend.api.openpai.wire import (
     UserWire,
 )
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import Login, UserChange
+from pai_backend.api.queries import Login, NewUser, UserChange
 from pai_backend.api.services.identity import IdentityService
+from pai_backend.api.services.users import UserService
 from pai_backend.model.errors import (
     Forbidden,
+    InvalidParameters,
     LockedOut,
     NoSuchToken,
     NoSuchUser,
     NotSupported,
     TooManyRequests,
     Unavailable,
+    UserExists,
+    UserHasJobs,
     WrongPassword,
 )
 
@@ -120,31 +124,58 @@ class OneToken(_IdentityHandler):
         return Message(message="The token is revoked.")
 
 
-class Users(_IdentityHandler):
+class _UserHandler(ApiHandler):
+    """A handler with the users."""
+
+    @property
+    def users(self) -> UserService:
+        """The service."""
+        return UserService(self.ctx, self.request.remote_ip or "")
+
+
+class Users(_UserHandler):
     """``/api/v2/users``."""
 
     @operation(Operation("The users that the caller may see.", answer=UserList))
     async def get(self) -> UserList:
         """All for an admin, oneself for others."""
-        return await self.identity.users(self.user)
+        return await self.users.users(self.user)
+
+    @operation(
+        Operation("Add a user.", body=NewUser, answer=UserWire, status=201, raises=(Forbidden, UserExists, Unavailable))
+    )
+    async def post(self, new: NewUser) -> UserWire:
+        """For administrators. The user can sign in at once, at every process of the backend within 2 s."""
+        return await self.users.add(self.user, new)
 
 
-class OneUser(_IdentityHandler):
+class OneUser(_UserHandler):
     """``/api/v2/users/{user}``; ``me`` is the caller."""
 
     @operation(Operation("A user's profile.", answer=UserWire, raises=(NoSuchUser, Forbidden)))
     async def get(self, user: str) -> UserWire:
         """The caller's, or for an admin any user's."""
-        return await self.identity.user(self.user, user)
+        return await self.users.user(self.user, user)
 
     @operation(
         Operation(
-            "Change the caller's profile: the SSH public keys.",
+            "Change a user: SSH keys, mail address, password, whether they administer.",
             body=UserChange,
             answer=ChangedUser,
-            raises=(NoSuchUser, Forbidden, NotSupported),
+            raises=(NoSuchUser, Forbidden, NotSupported, WrongPassword, TooManyRequests),
         )
     )
     async def put(self, user: str, change: UserChange) -> ChangedUser:
         """The profile as it is now."""
-        return await self.identity.change(self.user, user, change, self.request.remote_ip or "")
+        return await self.users.change(self.user, user, change)
+
+    @operation(
+        Operation(
+            "Remove a user and what lets them in.",
+            status=204,
+            raises=(NoSuchUser, Forbidden, NotSupported, UserHasJobs, InvalidParameters),
+        )
+    )
+    async def delete(self, user: str) -> None:
+        """For administrators. Ended jobs and files of the user stay."""
+        await self.users.remove(self.user, user)

@@ -96,9 +96,9 @@ class KeyService:
         )
 
 
-def require_account(ctx: ApiContext, name: str) -> None:
+async def require_account(ctx: ApiContext, name: str) -> None:
     """Raises NoSuchUser for an unknown name."""
-    if ctx.identity.accounts.get(name) is None:
+    if await ctx.identity.accounts.get(name) is None:
         raise NoSuchUser(f"There is no user {name[:100]!r}.", hint="Ask the administrator who there is.")
 
 

@@ -29,7 +29,7 @@ from pai_backend.api.openpai.site_wire import (
     TaintObject,
 )
 from pai_backend.api.openpai.wire import UserList
-from pai_backend.api.services.identity import ADMINS, EVERYONE, IdentityService
+from pai_backend.api.services.users import ADMINS, EVERYONE, UserService
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, NoSuchGroup, NoSuchStorage
 from pai_backend.model.job import Job, State, Task
@@ -80,7 +80,7 @@ class OpenpaiSiteService:
     async def members(self, user: User, name: str) -> UserList:
         """The users of a group that the caller may see. Raises NoSuchGroup."""
         self.group(user, name)
-        known = (await IdentityService(self._ctx).users(user)).root
+        known = (await UserService(self._ctx).users(user)).root
         return UserList(tuple(each for each in known if name in each.grouplist))
 
     def nodes(self, user: User) -> NodeObjects:

@@ -61,7 +61,7 @@ class ShareService:
         job = await JobService(self._ctx).find(user, name)
         if not may_enter(user, job):
             raise Forbidden(f"Only {job.user} may share the job {job.id}.", hint="Ask its owner.")
-        require_account(self._ctx, new.user)
+        await require_account(self._ctx, new.user)
         if new.user == job.user:
             raise InvalidParameters(f"The job is {job.user}'s own.", hint="Name another user.")
         limits = limits_of(new.only)

@@ -24,7 +24,7 @@ from pai_backend.api.context import Address, ApiContext, CellRules, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.starting import Front, starting_application
 from pai_backend.api.wire import Check
-from pai_backend.auth.accounts import Account, Accounts
+from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
@@ -32,6 +32,7 @@ from pai_backend.auth.users import User
 from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import ApiSettings, Role, Settings
 from pai_backend.engine.base import EngineError
+from pai_backend.model.account import Account
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
 from pai_backend.platform.descriptors import raise_limit
@@ -97,11 +98,17 @@ async def _application(
     """The API with the service proxy in front of it."""
     engine = components.engine()
     signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
-    identity = Identity(store, tokens, _accounts(components.settings, tokens))
+    identity = Identity(store, tokens, _accounts(components.settings, tokens, store))
     for result in identity.sign_ins:
         meaning = f"Sign-ins by password that were {result}."
         metrics.gauge(f"pai_api_sign_ins_{result}", meaning, partial(identity.sign_ins.__getitem__, result))
-    await store.grants.keep_accounts({account.name: account.admin for account in identity.accounts.all()})
+    await store.grants.keep_accounts({account.name: account.admin for account in identity.accounts.configured})
+    shared = _users_share_rights(components)
+    if shared and (added := await store.grants.added_users()):
+        raise RoleError(
+            f"engine.trust_all_users: {len(added)} users were added ({added[0].name}…), and tasks would run as one "
+            "account, so that each could read all. Set engine.accounts, or set it to true if they may do so"
+        )
     proxy = ServiceProxy(
         store,
         engine,
@@ -141,6 +148,7 @@ async def _application(
         file_place=components.log_place if components.settings.storage.default_uri is None else None,
         task_reach=components.task_reach(),
         accounts=components.accounts,
+        users_share_rights=shared,
     )
     return make_application(ctx, proxy_rules(proxy))
 
@@ -182,12 +190,18 @@ def _tokens(settings: Settings) -> TokenTable:
     return TokenTable(entries)
 
 
-def _accounts(settings: Settings, tokens: TokenTable) -> Accounts:
+def _accounts(settings: Settings, tokens: TokenTable, store: Store) -> Accounts:
     known = [
         Account(user.name, user.admin, user.email, user.password_hash.get_secret_value() if user.password_hash else "")
         for user in settings.api.users
     ]
-    return Accounts(known, tokens.users())
+    return Accounts(known, tokens.users(), store.grants.added_users)
+
+
+def _users_share_rights(components: Components) -> bool:
+    """Whether any task can read what all users have, which the configuration does not allow."""
+    settings = components.settings
+    return components.provider.tasks_run_as_backend(settings) and not settings.engine.trust_all_users
 
 
 def _limits(settings: ApiSettings) -> Limits:
