@@ -14,7 +14,7 @@ from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.connect_handlers import ConnectHandler, DoctorHandler
 from jupyter_pai.endpoint import Endpoint, resolve
 from jupyter_pai.events import SCHEMA_FILE, EventFollower
-from jupyter_pai.handlers import JobsHandler, KeysHandler, StreamHandler, TicketHandler
+from jupyter_pai.handlers import RelayedJobsHandler, RelayedKeysHandler, StreamHandler, TicketHandler
 from jupyter_pai.service_handler import ServiceHandler
 
 
@@ -65,9 +65,9 @@ class PaiExtension(ExtensionApp):
             [
                 (r"/pai/api/(v2/(?:.*/)?(?:events|logs)/stream)", StreamHandler, route),
                 (r"/pai/api/(v2/jobs/[^/]+/services/[^/]+/ticket)", TicketHandler, route),
-                (r"/pai/api/(v2/(?:keys|certificates|shares)(?:/.*)?)", KeysHandler, route),
-                (r"/pai/api/(v2/jobs/[^/]+/(?:key|shares)(?:/.*)?)", KeysHandler, route),
-                (r"/pai/api/(.*)", JobsHandler, route),
+                (r"/pai/api/(v2/(?:keys|certificates|shares)(?:/.*)?)", RelayedKeysHandler, route),
+                (r"/pai/api/(v2/jobs/[^/]+/(?:key|shares)(?:/.*)?)", RelayedKeysHandler, route),
+                (r"/pai/api/(.*)", RelayedJobsHandler, route),
                 (r"/pai/connect/([^/]+)", ConnectHandler, route),
                 (r"/pai/doctor/([^/]+)", DoctorHandler, route),
                 (r"/pai/s/(.*)", ServiceHandler, route),

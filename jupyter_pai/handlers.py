@@ -44,7 +44,7 @@ class Relay(APIHandler):
             self.finish(json.dumps(error.body()))
 
 
-class JobsHandler(Relay):
+class RelayedJobsHandler(Relay):
     """Jobs, documents, logs, events, nodes and virtual clusters."""
 
     @authenticated
@@ -94,7 +94,7 @@ class TicketHandler(Relay):
         await self.relay()
 
 
-class KeysHandler(Relay):
+class RelayedKeysHandler(Relay):
     """The user's SSH keys, certificates and shares, and the keys of their jobs."""
 
     @authenticated

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tornado.routing
 import tornado.web
 
-from pai_backend.api.base import BaseHandler, NotFound
+from pai_backend.api.base import BaseHandler, UnknownPathHandler
 from pai_backend.api.context import ApiContext
 from pai_backend.api.openapi import describe
 from pai_backend.api.routes import ROUTES
@@ -45,7 +45,7 @@ def make_application(ctx: ApiContext, front: Sequence[tornado.routing.Rule] = ()
 
     application = tornado.web.Application(
         [(route.pattern, route.handler) for route in ROUTES],
-        default_handler_class=NotFound,
+        default_handler_class=UnknownPathHandler,
         log_function=observe,
         websocket_ping_interval=PING_S,
         ctx=ctx,

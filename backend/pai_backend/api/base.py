@@ -289,7 +289,7 @@ def no_such_path(path: str) -> NoSuchPath:
     return NoSuchPath(f"{path[:200]} does not exist.", hint="GET /openapi.json lists all paths.")
 
 
-class NotFound(ApiHandler):
+class UnknownPathHandler(ApiHandler):
     """Every path that is no other handler's."""
 
     public = True
@@ -302,7 +302,7 @@ class NotFound(ApiHandler):
     get = head = post = put = delete = patch = options = refuse
 
 
-class StreamHandler(BaseHandler, tornado.websocket.WebSocketHandler):
+class ApiWebSocketHandler(BaseHandler, tornado.websocket.WebSocketHandler):
     """A WebSocket. Everything that can be refused is refused before the upgrade, as a plain answer."""
 
     async def prepare(self) -> None:

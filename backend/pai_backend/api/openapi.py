@@ -169,6 +169,6 @@ def _errors(route: Route, operation: Operation) -> dict[int, list[str]]:
     raises.append(PaiError)
     for error in dict.fromkeys(raises):
         found.setdefault(STATUS[error.code], []).append(error.code)
-    if handler.__name__ == "Readyz":
+    if handler.__name__ == "ReadyzHandler":
         found.setdefault(503, []).append("not ready; the body is the same as for 200")
     return dict(sorted(found.items()))

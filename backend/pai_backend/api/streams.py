@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import tornado.websocket
 
-from pai_backend.api.base import LOOK_S, StreamHandler
+from pai_backend.api.base import LOOK_S, ApiWebSocketHandler
 from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import LockedOut, PaiError, Unauthorized, Unavailable
 
@@ -22,7 +22,7 @@ CLOSE_REVOKED = 1008  # RFC 6455 §7.4.1: a policy is violated
 CLOSE_DONE, CLOSE_AGAIN, CLOSE_FAULT = 1000, 1013, 1011  # RFC 6455 §7.4.1 and its registry
 
 
-class PushHandler(StreamHandler):
+class PushHandler(ApiWebSocketHandler):
     """Sends what an iterator yields, as fast as the client takes it, and closes after it."""
 
     _messages: Messages | None = None

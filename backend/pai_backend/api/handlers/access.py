@@ -31,7 +31,7 @@ class _AccessHandler(ApiHandler):
         return AccessService(self.ctx)
 
 
-class Ssh(_AccessHandler):
+class SshHandler(_AccessHandler):
     """``/api/v2/jobs/{job}/ssh``."""
 
     @operation(
@@ -49,7 +49,7 @@ class Ssh(_AccessHandler):
         return await JobKeyService(self.ctx).ssh(self.user, job)
 
 
-class KeyFile(ApiHandler):
+class KeyFileHandler(ApiHandler):
     """``/api/v1/ssh-keys/{name}``: a job's private key, once, for the holder of the link."""
 
     public = True
@@ -70,7 +70,7 @@ class KeyFile(ApiHandler):
         self.write(key)
 
 
-class JobKey(ApiHandler):
+class JobKeyHandler(ApiHandler):
     """``/api/v2/jobs/{job}/key``."""
 
     @operation(
@@ -89,7 +89,7 @@ class JobKey(ApiHandler):
         self.write(text)
 
 
-class ServiceTicket(_AccessHandler):
+class ServiceTicketHandler(_AccessHandler):
     """``/api/v2/jobs/{job}/services/{label}/ticket``."""
 
     @operation(
@@ -106,7 +106,7 @@ class ServiceTicket(_AccessHandler):
         return await self.access.ticket(self.user, job, label, query)
 
 
-class Gateway(_AccessHandler):
+class GatewayHandler(_AccessHandler):
     """``/api/v2/gateway``."""
 
     @operation(Operation("The SSH gateway and its host key.", answer=GatewayWire, raises=(Unavailable,)))

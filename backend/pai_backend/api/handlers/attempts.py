@@ -24,7 +24,7 @@ class _AttemptHandler(ApiHandler):
         return AttemptService(self.ctx)
 
 
-class OneAttempt(_AttemptHandler):
+class OneAttemptHandler(_AttemptHandler):
     """``/api/v2/jobs/{job}/attempts/{attempt}``."""
 
     @operation(
@@ -35,7 +35,7 @@ class OneAttempt(_AttemptHandler):
         return await self.attempts.detail(self.user, job, number=int(attempt))
 
 
-class TaskRuns(_AttemptHandler):
+class TaskRunsHandler(_AttemptHandler):
     """``/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts``."""
 
     @operation(Operation("A task and all its runs in an attempt.", answer=TaskWithRuns, raises=(NoSuchJob, NoSuchTask)))
@@ -44,7 +44,7 @@ class TaskRuns(_AttemptHandler):
         return await self.attempts.task(self.user, job, int(attempt), role, int(index))
 
 
-class LogLocationList(ApiHandler):
+class LogLocationListHandler(ApiHandler):
     """``/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{run}/logs``."""
 
     @operation(
@@ -56,7 +56,7 @@ class LogLocationList(ApiHandler):
         return await LogService(self.ctx).locations(self.user, job, *where, tail=query.tail)
 
 
-class AllAttempts(_AttemptHandler):
+class AllAttemptsHandler(_AttemptHandler):
     """``/api/v2/jobs/{job}/job-attempts``."""
 
     @operation(Operation("A job's retry history.", answer=JobAttempts, raises=(NoSuchJob,)))
@@ -65,7 +65,7 @@ class AllAttempts(_AttemptHandler):
         return await self.attempts.all(self.user, job)
 
 
-class AllAttemptsHealth(ApiHandler):
+class AllAttemptsHealthHandler(ApiHandler):
     """``/api/v2/jobs/{job}/job-attempts/healthz``."""
 
     @operation(Operation("Whether retry histories are available.", answer=AttemptsHealth))
@@ -74,7 +74,7 @@ class AllAttemptsHealth(ApiHandler):
         return AttemptsHealth()
 
 
-class OneOfAllAttempts(_AttemptHandler):
+class OneOfAllAttemptsHandler(_AttemptHandler):
     """``/api/v2/jobs/{job}/job-attempts/{attempt}``."""
 
     @operation(Operation("One attempt of a job's retry history.", answer=JobAttempt, raises=(NoSuchJob, NoSuchTask)))

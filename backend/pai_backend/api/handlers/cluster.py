@@ -33,7 +33,7 @@ class InfoHandler(_ClusterHandler):
         return self.cluster.info()
 
 
-class Nodes(_ClusterHandler):
+class NodesHandler(_ClusterHandler):
     """``/api/v2/cluster/nodes``."""
 
     @operation(Operation("Nodes and what is in use of them.", answer=NodeList))
@@ -42,7 +42,7 @@ class Nodes(_ClusterHandler):
         return await self.cluster.nodes()
 
 
-class VirtualClusterMap(_ClusterHandler):
+class VirtualClusterMapHandler(_ClusterHandler):
     """``/api/v2/virtual-clusters``."""
 
     @operation(Operation("Virtual clusters and the load on them.", query=ClusterQuery, answer=VirtualClusters))
@@ -53,7 +53,7 @@ class VirtualClusterMap(_ClusterHandler):
         return await self.cluster.virtual_clusters()
 
 
-class OneVirtualCluster(_ClusterHandler):
+class OneVirtualClusterHandler(_ClusterHandler):
     """``/api/v2/virtual-clusters/{vc}``."""
 
     @operation(Operation("A virtual cluster and the load on it.", answer=VirtualCluster, raises=(NoVirtualCluster,)))
@@ -62,7 +62,7 @@ class OneVirtualCluster(_ClusterHandler):
         return await self.cluster.virtual_cluster(vc)
 
 
-class SkusOfOne(_ClusterHandler):
+class SkusOfOneHandler(_ClusterHandler):
     """``/api/v2/virtual-clusters/{vc}/sku-types``."""
 
     @operation(
@@ -73,7 +73,7 @@ class SkusOfOne(_ClusterHandler):
         return self.cluster.sku_types(vc)
 
 
-class Skus(_ClusterHandler):
+class SkusHandler(_ClusterHandler):
     """``/api/v2/cluster/sku-types``."""
 
     @operation(
@@ -86,7 +86,7 @@ class Skus(_ClusterHandler):
         return self.cluster.sku_types(query.vc)
 
 
-class Healthz(_ClusterHandler):
+class HealthzHandler(_ClusterHandler):
     """``/healthz``."""
 
     public = True
@@ -97,7 +97,7 @@ class Healthz(_ClusterHandler):
         return Alive()
 
 
-class Readyz(_ClusterHandler):
+class ReadyzHandler(_ClusterHandler):
     """``/readyz``."""
 
     public = True

@@ -77,7 +77,7 @@ class ClusterConfigHandler(ApiHandler):
         return int(found[1])
 
 
-class ClusterConfigHistory(ApiHandler):
+class ClusterConfigHistoryHandler(ApiHandler):
     """``/api/v2/cluster/config/history``."""
 
     @operation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_backend.api.base import ApiHandler
 
 
-class OpenApi(ApiHandler):
+class OpenApiHandler(ApiHandler):
     """``/openapi.json``."""
 
     public = True

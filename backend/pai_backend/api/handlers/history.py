@@ -15,7 +15,7 @@ from pai_backend.model.errors import NoSuchJob, NoSuchTask
 from pai_backend.model.job import Event
 
 
-class Events(ApiHandler):
+class EventsHandler(ApiHandler):
     """``/api/v2/jobs/{job}/events``."""
 
     @operation(Operation("A job's history.", query=EventsQuery, answer=JobEvents, ours=EventList, raises=(NoSuchJob,)))
@@ -27,7 +27,7 @@ class Events(ApiHandler):
         return await history.read_openpai(self.user, job, query.after, query.type)
 
 
-class EventStream(PushHandler):
+class EventStreamHandler(PushHandler):
     """``/api/v2/jobs/{job}/events/stream``."""
 
     @operation(
@@ -48,7 +48,7 @@ class EventStream(PushHandler):
         )
 
 
-class AllEvents(PushHandler):
+class AllEventsHandler(PushHandler):
     """``/api/v2/events/stream``."""
 
     @operation(
@@ -62,7 +62,7 @@ class AllEvents(PushHandler):
         await self.push(placed.model_dump_json(by_alias=True) async for placed in events)
 
 
-class Logs(ApiHandler):
+class LogsHandler(ApiHandler):
     """``/api/v2/jobs/{job}/logs``."""
 
     @operation(
@@ -82,7 +82,7 @@ class Logs(ApiHandler):
         self.write(part.data)
 
 
-class LogStream(PushHandler):
+class LogStreamHandler(PushHandler):
     """``/api/v2/jobs/{job}/logs/stream``."""
 
     @operation(

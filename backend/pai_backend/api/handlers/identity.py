@@ -43,7 +43,7 @@ class _IdentityHandler(ApiHandler):
         return IdentityService(self.ctx)
 
 
-class AuthnInfo(ApiHandler):
+class AuthnInfoHandler(ApiHandler):
     """``/api/v2/authn/info``."""
 
     public = True
@@ -54,7 +54,7 @@ class AuthnInfo(ApiHandler):
         return SignInInfo(authn_type="basic", loginURI=LOGIN_PATH, loginURIMethod="post")
 
 
-class BasicLogin(_IdentityHandler):
+class BasicLoginHandler(_IdentityHandler):
     """``/api/v2/authn/basic/login``."""
 
     public = True
@@ -72,11 +72,11 @@ class BasicLogin(_IdentityHandler):
         return await self.identity.sign_in(login, self.request.remote_ip or "")
 
 
-class TokenLogin(BasicLogin):
+class TokenLoginHandler(BasicLoginHandler):
     """``/api/v1/token``, the older path of the same."""
 
 
-class BasicLogout(_IdentityHandler):
+class BasicLogoutHandler(_IdentityHandler):
     """``/api/v2/authn/basic/logout``."""
 
     @operation(Operation("End the session whose token this request has.", answer=Message, raises=(NoSuchToken,)))
@@ -87,7 +87,7 @@ class BasicLogout(_IdentityHandler):
         return Message(message="The session is ended.")
 
 
-class Tokens(_IdentityHandler):
+class TokensHandler(_IdentityHandler):
     """``/api/v2/tokens``."""
 
     @operation(Operation("The caller's sessions and application tokens.", answer=TokenList, raises=(Forbidden,)))
@@ -96,7 +96,7 @@ class Tokens(_IdentityHandler):
         return await self.identity.tokens(self.user)
 
 
-class ApplicationTokens(_IdentityHandler):
+class ApplicationTokensHandler(_IdentityHandler):
     """``/api/v2/tokens/application``."""
 
     @operation(Operation("Make an application token.", answer=NewToken, raises=(Forbidden,)))
@@ -105,7 +105,7 @@ class ApplicationTokens(_IdentityHandler):
         return await self.identity.make_token(self.user)
 
 
-class TokenCheck(ApiHandler):
+class TokenCheckHandler(ApiHandler):
     """``/api/v2/tokens/check``."""
 
     @operation(Operation("Whether the token of this request is good.", answer=Message))
@@ -114,7 +114,7 @@ class TokenCheck(ApiHandler):
         return Message(message=f"The token is good; it is {self.user.name}'s.")
 
 
-class OneToken(_IdentityHandler):
+class OneTokenHandler(_IdentityHandler):
     """``/api/v2/tokens/{token}``."""
 
     @operation(Operation("Revoke a token of the caller.", answer=Message, raises=(NoSuchToken, Forbidden)))
@@ -133,7 +133,7 @@ class _UserHandler(ApiHandler):
         return UserService(self.ctx, self.request.remote_ip or "")
 
 
-class Users(_UserHandler):
+class UsersHandler(_UserHandler):
     """``/api/v2/users``."""
 
     @operation(Operation("The users that the caller may see.", answer=UserList))
@@ -149,7 +149,7 @@ class Users(_UserHandler):
         return await self.users.add(self.user, new)
 
 
-class OneUser(_UserHandler):
+class OneUserHandler(_UserHandler):
     """``/api/v2/users/{user}``; ``me`` is the caller."""
 
     @operation(Operation("A user's profile.", answer=UserWire, raises=(NoSuchUser, Forbidden)))

@@ -18,7 +18,7 @@ class _InspectHandler(ApiHandler):
         return InspectService(self.ctx)
 
 
-class Cells(_InspectHandler):
+class CellsHandler(_InspectHandler):
     """``/api/v2/cluster/cells`` and ``/v1/inspect/clusterstatus``."""
 
     @operation(Operation("All cells: of machines, and of virtual clusters.", answer=ClusterCells))
@@ -27,7 +27,7 @@ class Cells(_InspectHandler):
         self.write_made(await self.inspect.cells())
 
 
-class PhysicalCells(_InspectHandler):
+class PhysicalCellsHandler(_InspectHandler):
     """``/v1/inspect/clusterstatus/physicalcluster``."""
 
     @operation(Operation("The cells of machines.", answer=CellList))
@@ -36,7 +36,7 @@ class PhysicalCells(_InspectHandler):
         self.write_made(await self.inspect.machines())
 
 
-class VirtualCells(_InspectHandler):
+class VirtualCellsHandler(_InspectHandler):
     """``/v1/inspect/clusterstatus/virtualclusters/``."""
 
     @operation(Operation("The cells of each virtual cluster.", answer=CellsOfClusters))
@@ -45,7 +45,7 @@ class VirtualCells(_InspectHandler):
         self.write_made(await self.inspect.virtual_clusters())
 
 
-class CellsOfOne(_InspectHandler):
+class CellsOfOneHandler(_InspectHandler):
     """``/v1/inspect/clusterstatus/virtualclusters/{vc}``."""
 
     @operation(Operation("The cells of a virtual cluster.", answer=CellList, raises=(NoVirtualCluster,)))
@@ -54,7 +54,7 @@ class CellsOfOne(_InspectHandler):
         self.write_made(await self.inspect.virtual_cluster(vc))
 
 
-class Groups(_InspectHandler):
+class AffinityGroupsHandler(_InspectHandler):
     """``/v1/inspect/affinitygroups/``."""
 
     @operation(Operation("Affinity groups of the caller's jobs that have cells.", answer=AffinityGroups))
@@ -63,7 +63,7 @@ class Groups(_InspectHandler):
         self.write_made(await self.inspect.groups(self.user))
 
 
-class OneGroup(_InspectHandler):
+class OneAffinityGroupHandler(_InspectHandler):
     """``/v1/inspect/affinitygroups/{path}``."""
 
     @operation(Operation("An affinity group that has cells.", answer=AffinityGroup, raises=(NoSuchJob,)))

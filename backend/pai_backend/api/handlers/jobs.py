@@ -77,7 +77,7 @@ class DocumentHandler(JobHandler):
         return self.ctx.site.max_document_bytes
 
 
-class Jobs(DocumentHandler):
+class JobsHandler(DocumentHandler):
     """``/api/v2/jobs``."""
 
     @operation(Operation("List jobs.", query=ListQuery, answer=openpai.OpenPaiJobList, ours=JobList))
@@ -107,7 +107,7 @@ class Jobs(DocumentHandler):
         return await self.jobs.submit(self.user, self.body(), query.name, query.filename)
 
 
-class Validate(DocumentHandler):
+class ValidateHandler(DocumentHandler):
     """``/api/v2/validate``."""
 
     @operation(
@@ -124,7 +124,7 @@ class Validate(DocumentHandler):
         return await self.jobs.validate(self.user, self.body(), query.filename)
 
 
-class OneJob(JobHandler):
+class OneJobHandler(JobHandler):
     """``/api/v2/jobs/{job}``."""
 
     @operation(
@@ -142,7 +142,7 @@ class OneJob(JobHandler):
         return await self.jobs.delete(self.user, job)
 
 
-class JobExecutionType(JobHandler):
+class JobExecutionTypeHandler(JobHandler):
     """``/api/v2/jobs/{job}/executionType``."""
 
     @operation(
@@ -159,7 +159,7 @@ class JobExecutionType(JobHandler):
         return await self.jobs.execute(self.user, job, wanted.value)
 
 
-class JobTag(JobHandler):
+class JobTagHandler(JobHandler):
     """``/api/v2/jobs/{job}/tag``."""
 
     @operation(Operation("Give a job a tag.", body=TagBody, answer=Said, raises=(NoSuchJob,)))
@@ -173,7 +173,7 @@ class JobTag(JobHandler):
         return await self.jobs.untag(self.user, job, tag.value)
 
 
-class JobConfig(JobHandler):
+class JobConfigHandler(JobHandler):
     """``/api/v2/jobs/{job}/config``."""
 
     @operation(Operation("The submitted document, byte for byte.", media_type="application/json", raises=(NoSuchJob,)))

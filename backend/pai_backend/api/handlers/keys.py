@@ -60,7 +60,7 @@ class _KeyHandler(ApiHandler):
         return ShareService(self.ctx, self.source)
 
 
-class Keys(_KeyHandler):
+class KeysHandler(_KeyHandler):
     """``/api/v2/keys``."""
 
     @operation(Operation("The caller's SSH public keys.", answer=KeyList))
@@ -82,7 +82,7 @@ class Keys(_KeyHandler):
         return await self.keys.add(self.user, new)
 
 
-class OneKey(_KeyHandler):
+class OneKeyHandler(_KeyHandler):
     """``/api/v2/keys/{fingerprint}``."""
 
     @operation(Operation("Forget an SSH public key.", status=204, raises=(NoSuchKey,)))
@@ -91,7 +91,7 @@ class OneKey(_KeyHandler):
         await self.keys.remove(self.user, fingerprint)
 
 
-class Audit(_KeyHandler):
+class AuditHandler(_KeyHandler):
     """``/api/v2/keys/audit``."""
 
     @operation(
@@ -104,7 +104,7 @@ class Audit(_KeyHandler):
         return await self.keys.audit(self.user, query)
 
 
-class Certificates(_KeyHandler):
+class CertificatesHandler(_KeyHandler):
     """``/api/v2/certificates``."""
 
     @operation(Operation("The caller's SSH certificates that are accepted now.", answer=CertificateList))
@@ -126,7 +126,7 @@ class Certificates(_KeyHandler):
         return await self.certificates.issue(self.user, new)
 
 
-class OneCertificate(_KeyHandler):
+class OneCertificateHandler(_KeyHandler):
     """``/api/v2/certificates/{serial}``."""
 
     @operation(Operation("Revoke an SSH certificate.", status=204, raises=(NoSuchCertificate,)))
@@ -135,7 +135,7 @@ class OneCertificate(_KeyHandler):
         await self.certificates.revoke(self.user, int(serial))
 
 
-class Authority(_KeyHandler):
+class AuthorityHandler(_KeyHandler):
     """``/api/v2/certificates/authority``."""
 
     @operation(Operation("The keys whose SSH certificates of users are accepted.", answer=AuthorityWire))
@@ -151,7 +151,7 @@ class Authority(_KeyHandler):
         return await self.certificates.rotate(self.user)
 
 
-class JobShares(_KeyHandler):
+class JobSharesHandler(_KeyHandler):
     """``/api/v2/jobs/{job}/shares``."""
 
     @operation(Operation("With whom a job is shared.", answer=ShareList, raises=(NoSuchJob,)))
@@ -173,7 +173,7 @@ class JobShares(_KeyHandler):
         return await self.shares.give(self.user, job, new)
 
 
-class OneJobShare(_KeyHandler):
+class OneJobShareHandler(_KeyHandler):
     """``/api/v2/jobs/{job}/shares/{user}``."""
 
     @operation(Operation("End a share of a job.", status=204, raises=(NoSuchJob, NoSuchShare)))
@@ -182,7 +182,7 @@ class OneJobShare(_KeyHandler):
         await self.shares.end(self.user, job, user)
 
 
-class Shares(_KeyHandler):
+class SharesHandler(_KeyHandler):
     """``/api/v2/shares``."""
 
     @operation(
@@ -197,7 +197,7 @@ class Shares(_KeyHandler):
         return await self.shares.list(self.user, query)
 
 
-class SshLockouts(_KeyHandler):
+class SshLockoutsHandler(_KeyHandler):
     """``/api/v2/lockouts``."""
 
     @operation(Operation("Users who are locked out.", answer=Lockouts, raises=(Forbidden,)))
@@ -206,7 +206,7 @@ class SshLockouts(_KeyHandler):
         return await self.keys.lockouts(self.user)
 
 
-class OneSshLockout(_KeyHandler):
+class OneSshLockoutHandler(_KeyHandler):
     """``/api/v2/lockouts/{user}``."""
 
     @operation(

@@ -20,7 +20,7 @@ class _SiteHandler(ApiHandler):
         return OpenpaiSiteService(self.ctx)
 
 
-class Storages(_SiteHandler):
+class StoragesHandler(_SiteHandler):
     """``/api/v2/storages``."""
 
     @operation(Operation("Team storages that the caller may use.", query=StoragesQuery, answer=StorageSummary))
@@ -29,7 +29,7 @@ class Storages(_SiteHandler):
         return self.site.storages(self.user, default=query.default not in (None, "false"))
 
 
-class OneStorage(_SiteHandler):
+class OneStorageHandler(_SiteHandler):
     """``/api/v2/storages/{storage}``."""
 
     @operation(Operation("A team storage.", answer=StorageDetail, raises=(NoSuchStorage,)))
@@ -38,7 +38,7 @@ class OneStorage(_SiteHandler):
         return self.site.storage(self.user, storage)
 
 
-class Groups(_SiteHandler):
+class GroupsHandler(_SiteHandler):
     """``/api/v2/groups``."""
 
     @operation(Operation("The groups of users.", answer=GroupList))
@@ -47,7 +47,7 @@ class Groups(_SiteHandler):
         return self.site.groups(self.user)
 
 
-class OneGroup(_SiteHandler):
+class OneGroupHandler(_SiteHandler):
     """``/api/v2/groups/{group}``."""
 
     @operation(Operation("A group of users.", answer=Group, raises=(NoSuchGroup,)))
@@ -56,7 +56,7 @@ class OneGroup(_SiteHandler):
         return self.site.group(self.user, group)
 
 
-class GroupMembers(_SiteHandler):
+class GroupMembersHandler(_SiteHandler):
     """``/api/v2/groups/{group}/userlist``."""
 
     @operation(
@@ -67,7 +67,7 @@ class GroupMembers(_SiteHandler):
         return await self.site.members(self.user, group)
 
 
-class KubernetesNodes(_SiteHandler):
+class KubernetesNodesHandler(_SiteHandler):
     """``/api/v2/kubernetes/nodes``."""
 
     @operation(
@@ -78,7 +78,7 @@ class KubernetesNodes(_SiteHandler):
         return self.site.nodes(self.user)
 
 
-class KubernetesPods(_SiteHandler):
+class KubernetesPodsHandler(_SiteHandler):
     """``/api/v2/kubernetes/pods``."""
 
     @operation(

@@ -9,7 +9,7 @@ from pai_backend.api.services.orphans import OrphanService
 from pai_backend.model.errors import Forbidden, NoSuchTask
 
 
-class Orphans(ApiHandler):
+class OrphansHandler(ApiHandler):
     """``/api/v2/cluster/orphans``."""
 
     @operation(
@@ -24,7 +24,7 @@ class Orphans(ApiHandler):
         return OrphanList(data=await OrphanService(self.ctx, self.user).list())
 
 
-class OneOrphan(ApiHandler):
+class OneOrphanHandler(ApiHandler):
     """``/api/v2/cluster/orphans/{task}``."""
 
     @operation(Operation("End such a task; for administrators.", status=204, raises=(Forbidden, NoSuchTask)))

@@ -11,7 +11,7 @@ from pai_backend.api.use_wire import ClusterUseWire, MovedJobs
 from pai_backend.model.errors import NoSuchJob, NotWaiting, OtherQueue
 
 
-class ClusterUse(ApiHandler):
+class ClusterUseHandler(ApiHandler):
     """``/api/v2/cluster/use``."""
 
     @operation(Operation("Who uses each virtual cluster and node, and who waits.", answer=ClusterUseWire))
@@ -20,7 +20,7 @@ class ClusterUse(ApiHandler):
         self.write_made(await ClusterUseService(self.ctx).use(self.user))
 
 
-class JobMove(ApiHandler):
+class JobMoveHandler(ApiHandler):
     """``/api/v2/jobs/{job}/move``."""
 
     @operation(

@@ -10,7 +10,7 @@ from pai_backend.api.wire import Released
 from pai_backend.model.errors import NoSuchJob, NoSuchTask
 
 
-class JobRelease(ApiHandler):
+class JobReleaseHandler(ApiHandler):
     """``/api/v2/jobs/{job}/release``."""
 
     @operation(

@@ -90,7 +90,7 @@ class _Lists(_Submits):
         await self.write_rows(found, shape, matching if query.with_total_count else None, "application/json")
 
 
-class JobsV1(_Lists):
+class JobsV1Handler(_Lists):
     """``/api/v1/jobs``."""
 
     @operation(Operation("List jobs.", query=ListQuery, answer=OpenPaiJobList))
@@ -106,7 +106,7 @@ class JobsV1(_Lists):
         return await self.submit(None, None)
 
 
-class UserJobsV1(_Lists):
+class UserJobsV1Handler(_Lists):
     """``/api/v1/user/{user}/jobs``."""
 
     @operation(Operation("List a user's jobs.", query=ListQuery, answer=OpenPaiJobList))
@@ -124,7 +124,7 @@ class UserJobsV1(_Lists):
         return await self.submit(user, None)
 
 
-class OneJobV1(_Submits):
+class OneJobV1Handler(_Submits):
     """``/api/v1/jobs/{job}`` and ``/api/v1/user/{user}/jobs/{job}``."""
 
     @operation(Operation("Everything about one job.", answer=OpenPaiDetail, raises=(NoSuchJob,)))
@@ -150,7 +150,7 @@ class OneJobV1(_Submits):
         return await self.submit(owners[0] if owners else None, name)
 
 
-class JobExecutionTypeV1(JobHandler):
+class JobExecutionTypeV1Handler(JobHandler):
     """``/api/v1/jobs/{job}/executionType`` and the same below a user."""
 
     @operation(
@@ -169,7 +169,7 @@ class JobExecutionTypeV1(JobHandler):
         return await self.jobs.execute(self.user, job_id(tuple(map(str, path))), wanted.value)
 
 
-class JobConfigV1(JobHandler):
+class JobConfigV1Handler(JobHandler):
     """``/api/v1/jobs/{job}/config`` and the same below a user."""
 
     @operation(Operation("The submitted document.", media_type="application/json", raises=(NoSuchJob,)))
@@ -179,7 +179,7 @@ class JobConfigV1(JobHandler):
         self.write_document(text, media_type)
 
 
-class JobSshV1(JobHandler):
+class JobSshV1Handler(JobHandler):
     """``/api/v1/jobs/{job}/ssh`` and the same below a user."""
 
     @operation(Operation("How to log in to a job's tasks.", answer=JobSsh, raises=(NoSuchJob, NoJobSsh, Unavailable)))

@@ -9,7 +9,7 @@ from pai_backend.api.wire import Why
 from pai_backend.model.errors import NoSuchJob
 
 
-class JobWhy(ApiHandler):
+class JobWhyHandler(ApiHandler):
     """``/api/v2/jobs/{job}/why``."""
 
     @operation(Operation("Why a job waits, and what would start it now.", answer=Why, raises=(NoSuchJob,)))
