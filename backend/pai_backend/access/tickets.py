@@ -31,6 +31,7 @@ TICKET_LIFE = timedelta(seconds=60)
 SESSION_LIFE = timedelta(hours=12)
 
 _TICKET_KIND = "pai-ticket"  # part of what is signed: a cookie is never taken for a ticket or the other way round
+_REMEMBERED = 1024  # sessions whose signature has been checked: a page load brings one a hundred times
 _SIGNATURE_AGE_DAYS = 31.0  # an outer bound only; ``expires_at`` inside the statement is what counts
 
 
@@ -68,6 +69,7 @@ class TicketOffice:
         self._store = store
         self._key = key
         self._now = now
+        self._sessions: dict[str, Claims] = {}
 
     def issue(
         self, user: str, service: str, job: JobUid, *, token: str, admin: bool = False, life: timedelta = TICKET_LIFE
@@ -109,7 +111,12 @@ class TicketOffice:
 
     def session(self, value: str, service: str) -> Claims | None:
         """What a session cookie's value says about this service; None when it is not ours, or over."""
-        return self._read(COOKIE, value.strip('"'), service)
+        claims = self._sessions.get(value)
+        if claims is None and (claims := self._read(COOKIE, value.strip('"'), service)) is not None:
+            if len(self._sessions) >= _REMEMBERED:
+                del self._sessions[next(iter(self._sessions))]  # the oldest
+            self._sessions[value] = claims
+        return claims if claims is not None and self._holds(claims, service) else None
 
     def _sign(self, kind: str, claims: Claims) -> str:
         # The stamp of the signature is not used (version 2 has it): the statement carries its own end.
@@ -125,7 +132,10 @@ class TicketOffice:
             claims = Claims.model_validate_json(raw)
         except ValidationError:
             return None  # signed by another version of this program: the user signs in again
-        return claims if claims.service == service and self._now() < claims.expires_at else None
+        return claims if self._holds(claims, service) else None
+
+    def _holds(self, claims: Claims, service: str) -> bool:
+        return claims.service == service and self._now() < claims.expires_at
 
     def _clock(self) -> float:
         return self._now().timestamp()

@@ -163,6 +163,7 @@ class Acceptor:
                 continue
             self._room -= 1
             stream = IOStream(connection)
+            stream.set_nodelay(True)  # once, not for each answer: pieces of a stream must not wait for each other
             self._streams.add(stream)
             self._server.handle_stream(stream, address)
 

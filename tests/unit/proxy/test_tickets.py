@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from pai_backend.access.tickets import COOKIE, HOST_COOKIE, SESSION_LIFE, TICKET_LIFE, Claims, TicketOffice
+from pai_backend.access.tickets import COOKIE, HOST_COOKIE, SESSION_LIFE, TICKET_LIFE, Claims, TicketOffice, utc_now
 from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 from tests.support.proxy_fakes import KEY, Clock, FakeStore
@@ -107,3 +107,32 @@ def test_the_cookie_of_a_whole_host_with_tls_cannot_come_from_a_wider_domain() -
     assert office.cookie(claims, path="/", secure=True).startswith(f"{HOST_COOKIE}=")
     assert office.cookie(claims, path="/s/lab--web/", secure=True).startswith(f"{COOKIE}=")
     assert office.cookie(claims, path="/", secure=False).startswith(f"{COOKIE}=")
+
+
+@pytest.mark.asyncio
+async def test_a_session_that_was_checked_before_still_ends_and_opens_nothing_else() -> None:
+    clock, (office,) = offices()
+    ticket, _ = office.issue("alice", "lab--web", JOB, token="t")
+    value, _ = session_value(office, await office.redeem(ticket, "lab--web"))
+    for _ in range(2):
+        assert (claims := office.session(value, "lab--web")) is not None
+        assert (claims.user, claims.job) == ("alice", JOB)
+        assert office.session(value, "lab--other") is None
+        assert office.session(value[:-1] + ("0" if value[-1] != "0" else "1"), "lab--web") is None
+    clock.time += SESSION_LIFE
+    assert office.session(value, "lab--web") is None
+
+
+def test_of_sessions_that_were_checked_few_are_remembered() -> None:
+    _, (office,) = offices()
+    values = []
+    for number in range(1100):
+        claims = Claims(
+            user=f"user-{number}", admin=False, token="t", service="lab--web", job=JOB, expires_at=utc_now()
+        )
+        values.append(session_value(office, claims)[0])
+        found = office.session(values[-1], "lab--web")
+        assert found is not None
+        assert found.user == f"user-{number}"
+    assert len(office._sessions) == 1024
+    assert office.session(values[0], "lab--web") is not None, "what is not remembered is checked again"

@@ -91,7 +91,6 @@ class Answer:
             filters = []
         first = _fed(filters, self._request.chunk_at_hand())
         self.begun = True
-        self._client.stream.set_nodelay(True)  # pieces of a stream of events must not wait for each other
         await self._client.write_headers(ResponseStartLine("HTTP/1.1", code, _reason(head)), headers, first or None)
         async for chunk in self._request.chunks():
             if self._used is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tornado.http1connection import HTTP1Connection
-from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerConnectionDelegate, HTTPServerRequest
-from tornado.routing import Matcher, Rule
+from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
+from tornado.routing import Matcher, Router, Rule
 
 from pai_backend.access.proxy.address import read_address
 from pai_backend.access.proxy.exchange import Exchange
@@ -28,12 +28,13 @@ class _ServiceMatches(Matcher):
         return {} if read_address(request.host, request.uri or "", self._domain) is not None else None
 
 
-class _Entrance(HTTPServerConnectionDelegate):
+class _Entrance(Router):
     """Hands each request to an exchange of its own."""
 
     def __init__(self, proxy: ServiceProxy) -> None:
         self._proxy = proxy
 
-    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        assert isinstance(request_conn, HTTP1Connection)  # the one kind that tornado's server has
-        return Exchange(self._proxy, request_conn)
+    def find_handler(self, request: HTTPServerRequest, **_: Any) -> HTTPMessageDelegate:
+        connection = request.connection
+        assert isinstance(connection, HTTP1Connection)  # the one kind that tornado's server has
+        return Exchange(self._proxy, connection, request)

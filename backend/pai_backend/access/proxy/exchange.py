@@ -41,15 +41,16 @@ log = logging.getLogger(__name__)
 # A refused request with a small body is read to its end, so that its connection can go on; a larger one is
 # answered at once and cut off.
 READ_ANYWAY_BYTES = 1 << 20
-LOOK_S = 1.0  # between two looks at the rights of a visitor who stays; what ends a right counts within 2 s
 
 
 class Exchange(HTTPMessageDelegate):
     """The server's side of one request on one connection."""
 
-    def __init__(self, proxy: ServiceProxy, client: HTTP1Connection) -> None:
+    def __init__(self, proxy: ServiceProxy, client: HTTP1Connection, request: HTTPServerRequest) -> None:
+        """``request`` is known by its header only."""
         self._proxy = proxy
         self._client = client
+        self._incoming_request = request
         self._headers = HTTPHeaders()
         self._method = ""
         self._has_body = False
@@ -108,7 +109,7 @@ class Exchange(HTTPMessageDelegate):
             self._request.close()
 
     async def _open(self, start_line: RequestStartLine) -> None:
-        request = HTTPServerRequest(start_line=start_line, headers=self._headers, connection=self._client)
+        request = self._incoming_request
         address = read_address(request.host, start_line.path, self._proxy.domain)
         if address is None:
             raise Refused(Notice.UNKNOWN)
@@ -150,27 +151,23 @@ class Exchange(HTTPMessageDelegate):
         self._answering = asyncio.ensure_future(self._give(answer))
         self._proxy.run(self._answering)
 
-    async def _watch(self, giving: asyncio.Task[None]) -> None:
+    async def _look(self) -> None:
         """End an answer, or a tunnel, whose visitor would no longer be let in: both may last for days."""
         assert self._still is not None
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                if await self._still():
-                    continue
-            except Unavailable as error:
-                log.warning("a visitor's rights are not known (%s); they are checked again", error.message)
-                continue
-            except Exception:  # it would not be checked again: better closed than open for ever
-                log.exception("a visitor's rights cannot be checked")
-            giving.cancel()
-            self._client.close()
+        assert self._answering is not None
+        try:
+            if await self._still():
+                return
+        except Unavailable as error:
+            log.warning("a visitor's rights are not known (%s); they are checked again", error.message)
             return
+        except Exception:  # better closed than open to a user whose rights may have ended
+            log.exception("a visitor's rights cannot be checked")
+        self._answering.cancel()
+        self._client.close()
 
     async def _give(self, answer: Answer) -> None:
-        giving = asyncio.current_task()
-        assert giving is not None
-        watching = asyncio.create_task(self._watch(giving), name="service-watch")
+        self._proxy.watch.add(self._look)
         try:
             await answer.give()
         except StreamClosedError:
@@ -183,7 +180,7 @@ class Exchange(HTTPMessageDelegate):
             else:
                 self._send_reply(self._refusal(error))
         finally:
-            watching.cancel()
+            self._proxy.watch.discard(self._look)
             answer.end()
 
     def _refusal(self, error: Exception) -> Reply:

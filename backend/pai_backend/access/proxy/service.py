@@ -31,6 +31,7 @@ from pai_backend.access.proxy.visitor import (
     still,
     visitor_of,
 )
+from pai_backend.access.proxy.watch import Watch
 from pai_backend.access.tickets import ClaimStore, TicketOffice, utc_now
 from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
@@ -118,6 +119,8 @@ class ServiceProxy:
         self._uses = uses
         self._office = TicketOffice(store, signing_key, now)
         self._directory = Directory(store, signing_key)
+        self.watch = Watch()
+        """Looks at the rights of those whose requests are under way."""
         self._connections = Connections()
         self._exchanges: set[asyncio.Task[None]] = set()
 
@@ -214,6 +217,7 @@ class ServiceProxy:
             exchange.cancel()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
         self._connections.close()
+        self.watch.close()
 
     async def _sign_in(self, incoming: Incoming) -> Reply:
         """Spend the ticket, set the session cookie, go on to ``next``."""
