@@ -103,7 +103,13 @@ def _from_environment(environ: Mapping[str, str]) -> Endpoint | None:
     return Endpoint(url.rstrip("/"), token)
 
 
-def _from_file(path: Path) -> Endpoint | None:
+def client_file() -> Path:
+    """``client.toml`` of the configuration directory."""
+    return config_dir() / "client.toml"
+
+
+def from_file(path: Path) -> Endpoint | None:
+    """The backend that a ``client.toml`` names; None without the file. Raises InvalidDocument."""
     if not path.is_file():
         return None
     import tomllib
@@ -126,7 +132,7 @@ def _from_file(path: Path) -> Endpoint | None:
     return Endpoint(table["url"].rstrip("/"), token)
 
 
-def remote_endpoint(environ: Mapping[str, str] = os.environ, client_file: Path | None = None) -> Endpoint | None:
+def remote_endpoint(environ: Mapping[str, str] = os.environ, file: Path | None = None) -> Endpoint | None:
     """The configured backend, or None when the private one is meant.
 
     Raises InvalidDocument when the configuration is incomplete or malformed.
@@ -136,7 +142,7 @@ def remote_endpoint(environ: Mapping[str, str] = os.environ, client_file: Path |
         return found
     if environ.get("PAI_DATA_DIR"):
         return None  # a named data directory means the backend that lives there
-    return _from_file(client_file or config_dir() / "client.toml")
+    return from_file(file or client_file())
 
 
 def resolve(*, start: bool) -> Endpoint:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jupyter_pai.errors import InvalidDocument
+from jupyter_pai.errors import ClientError, InvalidDocument
+from jupyter_pai.verbs import flag
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient
@@ -33,6 +34,17 @@ def asked(question: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Ans
     """What the configured backend answers to one question. Raises ClientError."""
     with connected() as client:
         return client.thread.run(question(client.api))
+
+
+FROM_STDIN = flag("--password-stdin", help="read the password from the standard input")
+
+
+def password_line() -> str:
+    """The password on the standard input: its first line. Raises ClientError when there is none."""
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise ClientError("There is no password on the standard input.", code="InvalidParametersError")
+    return password
 
 
 @dataclass(frozen=True)

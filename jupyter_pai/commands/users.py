@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from jupyter_pai import render
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.session import asked
+from jupyter_pai.commands.session import FROM_STDIN, asked, password_line
 from jupyter_pai.errors import JOB_FAILED, OK, ClientError
 from jupyter_pai.verbs import GROUPS, argument, flag, one_of, verb
 
@@ -26,7 +26,6 @@ YES = ("yes", "true", "1")
 
 USER = argument("user", help="their name")
 EMAIL = argument("--email", help="their mail address")
-FROM_STDIN = flag("--password-stdin", help="read the password from the standard input; default: make one and show it")
 AGAIN = flag("--again", help="also when there has been a user of that name, who is the same person")
 
 
@@ -49,12 +48,7 @@ def _new_password() -> str:
 
 def _given_password(from_stdin: bool) -> str:
     """The first line of the standard input, or a new password. Raises ClientError for an empty line."""
-    if not from_stdin:
-        return _new_password()
-    password = sys.stdin.readline().rstrip("\r\n")
-    if not password:
-        raise ClientError("There is no password on the standard input.", code="InvalidParametersError")
-    return password
+    return password_line() if from_stdin else _new_password()
 
 
 @verb("user list")
@@ -70,7 +64,7 @@ def list_users(args: argparse.Namespace, out: Output) -> int:
 def add(args: argparse.Namespace, out: Output) -> int:
     """Add a user, who can sign in at once.
 
-    The password is shown once. The user changes it with `pai password`.
+    Unless it is given, a password is made and shown once. The user changes it with `pai password`.
     """
     password = _given_password(args.password_stdin)
     wanted = {"username": args.user, "password": password, "email": args.email or "", "admin": args.admin}
