@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, exists, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, exists, func, insert, or_, select, update
 
 from pai_backend.model.account import Account
 from pai_backend.model.errors import NoSuchUser, UserExists, UserHasJobs
@@ -27,8 +27,8 @@ _ALL = select(table).order_by(table.c.username)
 _ONE = select(table).where(table.c.username == _NAME)
 _IS_TAKEN = select(
     or_(
-        exists().where(table.c.username == _NAME),
-        exists().where(configured.c.username == _NAME),
+        exists().where(func.lower(table.c.username) == func.lower(_NAME)),
+        exists().where(func.lower(configured.c.username) == func.lower(_NAME)),
     )
 )
 _HAS_PAST = select(
@@ -51,10 +51,16 @@ def added(conn: Connection) -> list[Account]:
 
 
 def add(conn: Connection, account: Account, act: Act, *, again: bool) -> None:
-    """Add a user. Raises UserExists, also for a name that a removed user had, unless ``again``."""
+    """Add a user. Raises UserExists, also for a name that a removed user had, unless ``again``.
+
+    Names that differ in case alone are one: they name directories, and some file systems do not tell them apart.
+    """
     asked = {"username_": account.name}
     if conn.execute(_IS_TAKEN, asked).scalar_one():
-        raise UserExists(f"There is a user {account.name}.", hint="`pai user set` changes one who was added.")
+        raise UserExists(
+            f"There is a user {account.name}, in this or in another case.",
+            hint="`pai user set` changes one who was added.",
+        )
     if not again and conn.execute(_HAS_PAST, asked).scalar_one():
         raise UserExists(
             f"There has been a user {account.name}, whose jobs and files the new one would have.",

@@ -40,7 +40,7 @@ async def test_all_processes_know_users_who_were_added_and_the_configuration_com
 async def test_a_name_is_given_once(store: SqlStore) -> None:
     await store.grants.keep_accounts({"alice": False})
     await store.grants.add_user(EVE, ACT, again=False)
-    for name in ("alice", "eve"):
+    for name in ("alice", "eve", "Eve", "ALICE"):
         with pytest.raises(UserExists):
             await store.grants.add_user(Account(name), ACT, again=True)
 
