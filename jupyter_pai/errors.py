@@ -195,6 +195,12 @@ def _fault(item: object) -> Fault:
     )
 
 
+HINTS = {
+    "UnauthorizedUserError": "Sign in again with `pai login URL`, or check PAI_TOKEN, PAI_TOKEN_FILE or client.toml.",
+}
+"""Remedies for people at a shell or a notebook, where the backend's is for programs that use REST."""
+
+
 def from_wire(status: int, body: object) -> ClientError:
     """The exception for a failed answer; bodies of other shapes (a proxy's page) still give a clear one."""
     if not isinstance(body, dict) or "code" not in body:
@@ -208,7 +214,7 @@ def from_wire(status: int, body: object) -> ClientError:
         str(body.get("message") or code),
         code=code,
         faults=[_fault(item) for item in errors] if isinstance(errors, list) else (),
-        hint=str(body.get("hint") or ""),
+        hint=HINTS.get(code) or str(body.get("hint") or ""),
         status=status,
         request_id=str(body.get("requestId") or ""),
     )

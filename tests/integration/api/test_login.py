@@ -104,3 +104,12 @@ async def test_without_a_terminal_name_and_password_have_to_be_given(
 ) -> None:
     code, _, error = await shell("login", api.url, *words)
     assert (code, "--password-stdin" in error) == (2, True)
+
+
+async def test_when_the_session_has_ended_commands_say_how_to_sign_in(api: ApiSite, shell: Shell) -> None:
+    shell.file.parent.mkdir(parents=True)
+    shell.file.write_text(f'url = "{api.url}"\ntoken = "of-an-ended-session"\n')
+    code, _, error = await shell("list")
+    assert code != 0
+    assert "pai login URL" in error
+    assert "Authorization" not in error
