@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 from jupyter_pai.connect import files as ssh_files
 from jupyter_pai.connect import keys
-from jupyter_pai.connect.files import Change, ClusterFiles
-from jupyter_pai.connect.guide import Guide, Task, Terms, guide
-from jupyter_pai.connect.ssh_config import Login, config_text, has_jumps, include_line, known_hosts_text
+from jupyter_pai.connect.files import ClusterFiles, FileChange
+from jupyter_pai.connect.guide import EntryTerms, Guide, GuideTask, guide
+from jupyter_pai.connect.ssh_config import HostEntry, config_text, has_jumps, include_line, known_hosts_text
 from jupyter_pai.doctor.facts import Facts
-from jupyter_pai.doctor.running import Way
+from jupyter_pai.doctor.running import OpenSshRoute
 from jupyter_pai.errors import LOCKED_OUT, ClientError, Denied, NotFound
 from jupyter_pai.share_text import owner
 from jupyter_pai.wire_types import JobDetail, SshAnswer, SshEntry
 
 if TYPE_CHECKING:
     from jupyter_pai.certificates import Wanted
-    from jupyter_pai.doctor.diagnosing import Account
+    from jupyter_pai.doctor.diagnosing import AccountFacts
     from jupyter_pai.doctor.examining import DoctorReport
     from jupyter_pai.doctor.findings import Finding
-    from jupyter_pai.doctor.running import Ran
+    from jupyter_pai.doctor.running import ProgramExit
     from jupyter_pai.sync import Client
     from jupyter_pai.wire_types import ShareWire
 
@@ -44,14 +44,14 @@ def cluster(client: Client) -> str:
 
 
 @dataclass
-class Names:
+class SshNames:
     """SSH names of all tasks that the user can enter now, and what they are recognised by.
 
     ``jumps``: the uids of jobs whose tasks may be jumped to, by alias; a limited login may not. ``shares``: by alias,
     by which others' jobs may be entered.
     """
 
-    logins: list[Login] = field(default_factory=list)
+    logins: list[HostEntry] = field(default_factory=list)
     known_hosts: list[str] = field(default_factory=list)
     jumps: dict[str, str] = field(default_factory=dict)
     shares: dict[str, ShareWire] = field(default_factory=dict)
@@ -67,16 +67,16 @@ def register_key(client: Client, files: ClusterFiles) -> None:
     client.add_key(make_key(files), comment=f"pai ssh-config on {socket.gethostname()}")
 
 
-def logins(answer: SshAnswer) -> list[Login]:
+def logins(answer: SshAnswer) -> list[HostEntry]:
     """The names that lead somewhere now."""
     return [
-        Login(entry["alias"], answer["host"], answer["port"], answer["hostKeyAlias"])
+        HostEntry(entry["alias"], answer["host"], answer["port"], answer["hostKeyAlias"])
         for entry in answer["entries"]
         if entry["reachable"]
     ]
 
 
-def installation(client: Client, files: ClusterFiles, *, register: bool = True) -> list[Change]:
+def installation(client: Client, files: ClusterFiles, *, register: bool = True) -> list[FileChange]:
     """What must change so that every task of the user that can be entered has its SSH name.
 
     Makes and registers the key, unless ``register`` is False (a dry run).
@@ -91,25 +91,25 @@ def jumps(files: ClusterFiles) -> bool:
     return has_jumps(ssh_files.read(files.config) or "")
 
 
-def changes(files: ClusterFiles, found: Names, *, jumps: bool = False) -> list[Change]:
+def changes(files: ClusterFiles, found: SshNames, *, jumps: bool = False) -> list[FileChange]:
     """What must change so that the files have these names, and with ``jumps`` those of jumps."""
     listed = [_jumping(login, files, found) for login in found.logins] if jumps else found.logins
     return ssh_files.install(files, config_text(listed, files.places), known_hosts_text(found.known_hosts))
 
 
-def _jumping(login: Login, files: ClusterFiles, found: Names) -> Login:
+def _jumping(login: HostEntry, files: ClusterFiles, found: SshNames) -> HostEntry:
     job = job_alias(login)
     return replace(login, jump_certificate=files.spelt(files.jump_certificate(job))) if job in found.jumps else login
 
 
-def job_alias(login: Login) -> str:
+def job_alias(login: HostEntry) -> str:
     """The alias of the login's job. Source: docs/architecture.md, Addresses."""
     return login.alias.partition("--")[0]
 
 
-def names(client: Client) -> Names:
+def names(client: Client) -> SshNames:
     """What the backend tells about all jobs that the user may enter."""
-    found = Names()
+    found = SshNames()
     for uid, share in _entered(client).items():
         try:
             answer = client.ssh(uid)
@@ -137,7 +137,7 @@ def _entered(client: Client) -> dict[str, ShareWire | None]:
     return {**own, **shared}  # an administrator's list has others' jobs, too
 
 
-def certify_jumps(client: Client, files: ClusterFiles, found: Names) -> None:
+def certify_jumps(client: Client, files: ClusterFiles, found: SshNames) -> None:
     """Fetch certificates for jumps to these jobs, where those that are kept are not nearly new. Raises ClientError."""
     from jupyter_pai import certificates
 
@@ -171,7 +171,7 @@ def certificate(client: Client, reached: Reached) -> Wanted | None:
     return wanted
 
 
-def removal(files: ClusterFiles) -> list[Change]:
+def removal(files: ClusterFiles) -> list[FileChange]:
     """What must change so that nothing of ours is in the user's configuration."""
     return ssh_files.remove(files)
 
@@ -208,7 +208,7 @@ class Reached:
     """
 
     files: ClusterFiles
-    login: Login
+    login: HostEntry
     host_key: str
     job: str
     share: ShareWire | None = None
@@ -263,9 +263,9 @@ def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:
     Raises ClientError when login is not possible.
     """
     share = reached.share
-    terms = Terms() if share is None else Terms(owner(share), tuple(share["only"]), share["expiresAt"])
+    terms = EntryTerms() if share is None else EntryTerms(owner(share), tuple(share["only"]), share["expiresAt"])
     facts = _asked(reached) if terms.commands else Facts()
-    task = Task(
+    task = GuideTask(
         reached.login,
         reached.files.identity,
         reached.host_key,
@@ -281,7 +281,7 @@ def _asked(reached: Reached) -> Facts:
     from jupyter_pai.doctor import facts as fact
     from jupyter_pai.doctor.examining import ask
 
-    facts, login = ask(Way(reached.files.config, reached.login.alias), fact.SYSTEM)
+    facts, login = ask(OpenSshRoute(reached.files.config, reached.login.alias), fact.SYSTEM)
     if not login.worked:
         raise ClientError(
             f"Login to {reached.login.alias} is not possible. {login.detail}",
@@ -295,7 +295,7 @@ def examined(reached: Reached, clients: Sequence[str]) -> DoctorReport:
     """Which programs will work with a task; of all of them when none is named. Blocks, for a minute at the most."""
     from jupyter_pai.doctor.examining import observe, report
 
-    way = Way(reached.files.config, reached.login.alias)
+    way = OpenSshRoute(reached.files.config, reached.login.alias)
     return report(way, observe(way), clients)
 
 
@@ -306,21 +306,21 @@ def diagnosed(client: Client, reached: Reached, root: Path, clients: Sequence[st
 
     files = reached.files
     is_default = root == Path("~/.ssh").expanduser()
-    way = Way(None if is_default else files.user_config, reached.login.alias)
+    way = OpenSshRoute(None if is_default else files.user_config, reached.login.alias)
     if not is_default and not files.user_config.exists():
         files.user_config.touch(mode=0o600)  # ssh -F wants a file; an empty one is a user who has none
     meant = diagnosing.Meant(reached.login, files.identity, files.config, files.user_config)
 
-    def cause(ran: Ran) -> Finding:
+    def cause(ran: ProgramExit) -> Finding:
         return diagnosing.cause(meant, diagnosing.effective(way), ran, _account(client, files))
 
     return report(way, observe(way, cause), clients)
 
 
-def _account(client: Client, files: ClusterFiles) -> Account:
+def _account(client: Client, files: ClusterFiles) -> AccountFacts:
     """What the backend knows of the user's key. Raises ClientError."""
     from jupyter_pai import broker, certificates
-    from jupyter_pai.doctor.diagnosing import Account
+    from jupyter_pai.doctor.diagnosing import AccountFacts
 
     public = ssh_files.read(files.identity.with_name(f"{files.identity.name}.pub")) or ""
     try:
@@ -328,13 +328,13 @@ def _account(client: Client, files: ClusterFiles) -> Account:
     except Denied as error:
         if error.code != LOCKED_OUT:
             raise
-        return Account(is_locked_out=True)
+        return AccountFacts(is_locked_out=True)
     registered = {key["publicKey"].split()[1]: key for key in keys}
     beside = files.identity.with_name(f"{files.identity.name}-cert.pub")
     now = datetime.now(UTC)
     known = registered.get("".join(public.split()[1:2]))
     end = known["expiresAt"] if known is not None else None
-    return Account(
+    return AccountFacts(
         is_registered=known is not None,
         is_over=certificates.over(beside, now),
         is_key_over=end is not None and datetime.fromisoformat(end) <= now,
@@ -345,7 +345,7 @@ def shut_out(job: str, clients: Sequence[str]) -> DoctorReport:
     """What :func:`diagnosed` finds for a user whom the backend does not even tell about the job."""
     from jupyter_pai.doctor.examining import report
     from jupyter_pai.doctor.findings import Finding
-    from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
+    from jupyter_pai.doctor.outcome import Observations, Probe, StepOutcome
 
-    seen = Observations(Facts(), {Probe.LOGIN: Outcome(worked=False)}, cause=Finding("locked-out"))
-    return report(Way(None, job), seen, clients)
+    seen = Observations(Facts(), {Probe.LOGIN: StepOutcome(worked=False)}, cause=Finding("locked-out"))
+    return report(OpenSshRoute(None, job), seen, clients)

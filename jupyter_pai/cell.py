@@ -10,7 +10,7 @@ from jupyter_pai import render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.errors import ClientError
 from jupyter_pai.log_text import cut_bytes, incremental_decoder
-from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
+from jupyter_pai.shown import CellFailure, JobFailed, Link, Shown
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
 from jupyter_pai.wire_types import JobDetail, Ticket
@@ -23,8 +23,8 @@ def _say(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Cell(Output):
-    """Keeps the result of one verb. Failures end the cell: they are raised, as Trouble or JobFailed."""
+class MagicCell(Output):
+    """Keeps the result of one verb. Failures end the cell: they are raised, as CellFailure or JobFailed."""
 
     as_json: bool = False
     in_cell = True
@@ -74,7 +74,7 @@ class Cell(Output):
 
     def given_up(self, job: str) -> None:
         """End the cell."""
-        raise Trouble(f"No longer waiting; the job keeps running. Stop it with %pai stop {job}") from None
+        raise CellFailure(f"No longer waiting; the job keeps running. Stop it with %pai stop {job}") from None
 
     def ended(self, job: JobDetail) -> None:
         """End the cell when the job has not succeeded."""
@@ -86,8 +86,8 @@ class Cell(Output):
 
     def agreed(self, act: str, otherwise: str) -> bool:
         """End the cell, which cannot be asked."""
-        raise Trouble("\n\n".join([*map(str, self._results), f"{otherwise} Give --yes to {act}."]))
+        raise CellFailure("\n\n".join([*map(str, self._results), f"{otherwise} Give --yes to {act}."]))
 
     def error(self, error: ClientError, *, source: str = "", name: str = "") -> None:
         """End the cell."""
-        raise Trouble(render.error_text(error, source=source, name=name)) from None
+        raise CellFailure(render.error_text(error, source=source, name=name)) from None

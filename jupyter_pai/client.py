@@ -57,7 +57,7 @@ class LogChunk:
 
 
 @dataclass(frozen=True)
-class Source:
+class DocumentSource:
     """A submitted document, byte for byte."""
 
     data: bytes
@@ -223,10 +223,10 @@ class AsyncClient:
         """Why a job waits, and what would start it now. Raises NotFound."""
         return cast(Why, await self._json("GET", job_path(job, "/why")))
 
-    async def source(self, job: str) -> Source:
+    async def source(self, job: str) -> DocumentSource:
         """The submitted document, byte for byte."""
         response = await self.request("GET", job_path(job, "/config"))
-        return Source(response.body, response.headers.get("Content-Type", "application/octet-stream"))
+        return DocumentSource(response.body, response.headers.get("Content-Type", "application/octet-stream"))
 
     async def events(self, job: str, *, after: int = 0) -> list[Event]:
         """History of a job behind sequence number ``after``."""

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 
-class Event(Protocol):
+class CompletionEvent(Protocol):
     """What IPython says of the line."""
 
     symbol: str
     text_until_cursor: str
 
 
-def complete(shell: InteractiveShell, event: Event) -> list[str]:
+def complete(shell: InteractiveShell, event: CompletionEvent) -> list[str]:
     """Called by IPython for a line that begins with ``%pai``: words that can stand at the cursor."""
     given = event.text_until_cursor.split()[1:]
     if event.symbol and given:

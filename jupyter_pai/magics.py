@@ -17,11 +17,11 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from jupyter_pai import render
-from jupyter_pai.cell import Cell
+from jupyter_pai.cell import MagicCell
 from jupyter_pai.commands import VERBS
-from jupyter_pai.commands.session import Document, read_document
+from jupyter_pai.commands.session import DocumentFile, read_document
 from jupyter_pai.errors import ClientError
-from jupyter_pai.shown import Trouble
+from jupyter_pai.shown import CellFailure
 from jupyter_pai.verbs import AnyOrder, Argument, Run, add_verbs, parse
 from jupyter_pai.widgets.job_view import JobView
 
@@ -70,7 +70,7 @@ def parser(value_of: Callable[[str], object], cell: str | None = None) -> argpar
             if argument.document and word == CELL:
                 if cell is None:
                     raise UsageError("there is no cell below this line: use %%pai")
-                return Document(cell.encode(), "cell", None)
+                return DocumentFile(cell.encode(), "cell", None)
             if argument.document:
                 return _document(value, word)
             text = str(value.job["uid"] if isinstance(value, JobView) else value)
@@ -84,16 +84,16 @@ def parser(value_of: Callable[[str], object], cell: str | None = None) -> argpar
     return whole
 
 
-def _document(value: object, name: str) -> Document:
+def _document(value: object, name: str) -> DocumentFile:
     """The document that a word names, or that is in a variable: a dict, bytes, text, or the path of a file."""
     if isinstance(value, dict):
-        return Document(json.dumps(value, ensure_ascii=False, indent=2).encode(), name, None)
+        return DocumentFile(json.dumps(value, ensure_ascii=False, indent=2).encode(), name, None)
     if isinstance(value, bytes):
-        return Document(value, name, None)
+        return DocumentFile(value, name, None)
     text = str(value)
     if value is name or isinstance(value, Path) or not ("\n" in text or text.lstrip().startswith("{")):
         return read_document(str(Path(text).expanduser()))
-    return Document(text.encode(), name, None)
+    return DocumentFile(text.encode(), name, None)
 
 
 def _takes_document(words: list[str]) -> bool:
@@ -112,16 +112,16 @@ class PaiMagics(Magics):
 
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
-        shown = Cell()
+        shown = MagicCell()
         try:
             args = self._parsed(line, cell)
             cast(Run, args.run)(args, shown)
         except _HelpShown:
             return None
         except ClientError as error:
-            raise Trouble(render.error_text(error)) from None
+            raise CellFailure(render.error_text(error)) from None
         except KeyboardInterrupt:
-            raise Trouble("Interrupted. Jobs keep running.") from None
+            raise CellFailure("Interrupted. Jobs keep running.") from None
         return shown.value
 
     def _parsed(self, line: str, cell: str | None) -> argparse.Namespace:

@@ -173,7 +173,7 @@ def _broken(
     raise away(client.endpoint, streams.reason_of(error)) from error
 
 
-class Passage:
+class WebSocketPair:
     """Two open WebSockets, the browser's and the backend's, with messages passed both ways in order."""
 
     def __init__(self, handler: WebSocketHandler, upstream: WebSocketClientConnection) -> None:
@@ -215,7 +215,7 @@ class Passage:
         self._upstream.close(code if code in _SENDABLE_CLOSE_CODES else None, self._handler.close_reason)
 
 
-async def websocket(handler: JupyterHandler, link: BackendLink, hop: Hop) -> Passage:
+async def websocket(handler: JupyterHandler, link: BackendLink, hop: Hop) -> WebSocketPair:
     """Open the backend's side. Raises BackendAway, or the error that the backend refused with."""
     assert isinstance(handler, WebSocketHandler)
     client = await link.client()
@@ -240,4 +240,4 @@ async def websocket(handler: JupyterHandler, link: BackendLink, hop: Hop) -> Pas
     except (OSError, WebSocketError) as error:
         link.lost(client)
         raise away(client.endpoint, streams.reason_of(error)) from error
-    return Passage(handler, upstream)
+    return WebSocketPair(handler, upstream)

@@ -16,7 +16,7 @@ class PassingSocket(WebSocketMixin, JupyterHandler, WebSocketHandler):
     """A WebSocket whose messages go to and come from ``passage``, which ``get`` of a subclass opens first."""
 
     link: BackendLink
-    passage: passing.Passage | None
+    passage: passing.WebSocketPair | None
 
     def initialize(self, link: BackendLink) -> None:
         """Called by tornado with the arguments of the route."""

@@ -13,7 +13,7 @@ SIGN_IN = ".pai/signin"
 """Where a service's sign-in is, below its address. Source: docs/rest.md, Service proxy."""
 
 
-class Trouble(Exception):
+class CellFailure(Exception):
     """A failure that a cell shows as its text alone."""
 
     def _render_traceback_(self) -> list[str]:
@@ -21,7 +21,7 @@ class Trouble(Exception):
         return str(self).splitlines()
 
 
-class JobFailed(Trouble):
+class JobFailed(CellFailure):
     """The job that was waited for did not succeed."""
 
 

@@ -256,9 +256,6 @@ class OrphanShown(TypedDict):
     endedBy: str
 
 
-Outcome: TypeAlias = Literal["done", "preempted", "failed", "cancelled"]
-
-
 Phase: TypeAlias = Literal[
     "queued", "pulling", "starting", "running", "backing off", "kept for debugging", "stopping", "ended"
 ]
@@ -334,6 +331,9 @@ class RetryDetails(TypedDict):
     resource: int
 
 
+RunOutcome: TypeAlias = Literal["done", "preempted", "failed", "cancelled"]
+
+
 class Said(TypedDict):
     """OpenPAI's answer to a change."""
 
@@ -374,7 +374,7 @@ class Spell(TypedDict):
     tasks: int
     gpus: int
     opportunistic: bool
-    outcome: Outcome
+    outcome: RunOutcome
     places: list[Place]
 
 
@@ -626,6 +626,30 @@ class Fate(TypedDict):
     spells: list[Spell]
 
 
+class GroupFigures(TypedDict):
+    """The figures of some groups."""
+
+    vc: str
+    user: str
+    groups: int
+    unstarted: int
+    waits: Waits
+    gpuHours: float
+    guaranteedGpuHours: float
+    opportunisticGpuHours: float
+    ownedGpuHours: float
+    preempted: int
+    lostGpuHours: float
+    failed: int
+    failedGpuHours: float
+    cancelledGpuHours: float
+    displaced: int
+    overtaken: int
+    capped: int
+    cappedHours: float
+    grown: int
+
+
 class Info(TypedDict):
     """Which backend this is."""
 
@@ -707,30 +731,6 @@ class ServiceWire(TypedDict):
     url: str
     pathUrl: str
     state: State
-
-
-class Share(TypedDict):
-    """The figures of some groups."""
-
-    vc: str
-    user: str
-    groups: int
-    unstarted: int
-    waits: Waits
-    gpuHours: float
-    guaranteedGpuHours: float
-    opportunisticGpuHours: float
-    ownedGpuHours: float
-    preempted: int
-    lostGpuHours: float
-    failed: int
-    failedGpuHours: float
-    cancelledGpuHours: float
-    displaced: int
-    overtaken: int
-    capped: int
-    cappedHours: float
-    grown: int
 
 
 class SshEntry(TypedDict):
@@ -841,9 +841,9 @@ class Report(TypedDict):
     broken: float
     idleWhileWanted: float
     fragmentation: float
-    total: Share
-    vcs: list[Share]
-    users: list[Share]
+    total: GroupFigures
+    vcs: list[GroupFigures]
+    users: list[GroupFigures]
     refused: list[Waiting]
     left: list[str]
     fates: list[Fate]

@@ -13,15 +13,15 @@ from pathlib import Path, PurePosixPath
 
 from playwright.sync_api import sync_playwright
 
-from jupyter_pai.connect.guide import Guide, Task, guide
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.guide import Guide, GuideTask, guide
+from jupyter_pai.connect.ssh_config import HostEntry
 from tests.support.chromium import ARGUMENTS, executable
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "connect" / "images"
 WIDTH = 720
 
-EXAMPLE = Task(
-    login=Login("jupyter-16be8b71", "gateway.example.org", 2222, "pai-lab"),
+EXAMPLE = GuideTask(
+    login=HostEntry("jupyter-16be8b71", "gateway.example.org", 2222, "pai-lab"),
     identity=PurePosixPath("/home/ada/.ssh/pai/lab/id_ed25519"),
     host_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFhmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZm",
     directory=PurePosixPath("/root"),

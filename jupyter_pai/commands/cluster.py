@@ -24,7 +24,7 @@ from jupyter_pai.cluster_text import (
     warnings_text,
 )
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.session import Document, connected, read_document
+from jupyter_pai.commands.session import DocumentFile, connected, read_document
 from jupyter_pai.errors import AWAY, OK, USAGE, ClientError, from_wire
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
@@ -89,7 +89,7 @@ def plan(args: argparse.Namespace, out: Output) -> int:
 
     if args.other is not None:
         return _compare(str(args.new), args.other, out)
-    document = Document(b"", str(args.new), None)
+    document = DocumentFile(b"", str(args.new), None)
     try:
         document = read_document(args.new)
         with connected() as client:
@@ -132,7 +132,7 @@ def apply(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-def _say_faults(found: ClusterPlan, document: Document, out: Output) -> None:
+def _say_faults(found: ClusterPlan, document: DocumentFile, out: Output) -> None:
     if out.as_json:
         out.json_line(found, indent=2)
     else:

@@ -10,7 +10,7 @@ from jupyter_pai.commands.arguments import INDEX, JOB, ROLE
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.ssh import SSH_DIR, ssh_root
-from jupyter_pai.connect.files import Change, read
+from jupyter_pai.connect.files import FileChange, read
 from jupyter_pai.errors import JOB_FAILED, LOCKED_OUT, OK, ClientError
 from jupyter_pai.verbs import argument, flag, verb
 
@@ -54,7 +54,7 @@ def connect(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-def _written(args: argparse.Namespace, reached: access.Reached, directory: PurePosixPath) -> list[Change]:
+def _written(args: argparse.Namespace, reached: access.Reached, directory: PurePosixPath) -> list[FileChange]:
     """The files that were asked for. Raises ClientError when one of them cannot be merged or named."""
     from jupyter_pai.connect import putty, pycharm
 
@@ -65,17 +65,17 @@ def _written(args: argparse.Namespace, reached: access.Reached, directory: PureP
             path = args.pycharm.expanduser() / ".idea" / name
             before = read(path)
             try:
-                changes.append(Change(path, before, build(before, way)))
+                changes.append(FileChange(path, before, build(before, way)))
             except ValueError as error:
                 raise _refused(f"{path} is left as it is: {error}", "Fix it or move it away.") from error
     for path, build_session in ((args.putty, putty.putty_reg), (args.xshell, putty.xshell_session)):
         if path is not None:
             key = PureWindowsPath(args.key or reached.files.identity)
             try:
-                text = build_session(putty.Session(reached.login, key, reached.host_key))
+                text = build_session(putty.PuttySession(reached.login, key, reached.host_key))
             except ValueError as error:
                 raise _refused(str(error), "Ask an administrator for an Ed25519 host key.") from error
-            changes.append(Change(path.expanduser(), read(path.expanduser(), "utf-16"), text, "utf-16"))
+            changes.append(FileChange(path.expanduser(), read(path.expanduser(), "utf-16"), text, "utf-16"))
     return changes
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from jupyter_pai.commands.arguments import JOB
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.session import Document, connected, read_document, write_document
+from jupyter_pai.commands.session import DocumentFile, connected, read_document, write_document
 from jupyter_pai.commands.waiting import wait
 from jupyter_pai.errors import OK, USAGE, ClientError, InvalidDocument, from_wire
 from jupyter_pai.verbs import argument, flag, verb
@@ -45,7 +45,7 @@ def submit(args: argparse.Namespace, out: Output) -> int:
         return wait(client, job["uid"], out, show_log=True)
 
 
-def _refused(error: ClientError, document: Document, out: Output) -> int:
+def _refused(error: ClientError, document: DocumentFile, out: Output) -> int:
     out.error(error, source=document.text, name=document.name)
     return error.exit_code
 

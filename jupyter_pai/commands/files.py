@@ -16,7 +16,7 @@ from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.fs.bar import ProgressBar
-    from jupyter_pai.fs.moving import Connect, Moved
+    from jupyter_pai.fs.moving import Connect, Transfer
 
 GROUPS["fs"] = "Files of storages"
 
@@ -80,7 +80,7 @@ def cp(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-def _tell(moved: Moved, out: Output) -> None:
+def _tell(moved: Transfer, out: Output) -> None:
     from dataclasses import asdict
 
     from jupyter_pai.fs.words import moved_line
@@ -91,10 +91,10 @@ def _tell(moved: Moved, out: Output) -> None:
 @verb("fs ls", URI)
 def ls(args: argparse.Namespace, out: Output) -> int:
     """List a directory."""
-    from jupyter_pai.fs import looking
+    from jupyter_pai.fs import browsing
     from jupyter_pai.fs.words import listing
 
-    entries = looking.entries(args.uri, connected)
+    entries = browsing.entries(args.uri, connected)
     out.result(entries, listing(entries))
     return OK
 
@@ -105,9 +105,9 @@ def cat(args: argparse.Namespace, out: Output) -> int:
 
     ``--json`` wraps them as text.
     """
-    from jupyter_pai.fs import looking
+    from jupyter_pai.fs import browsing
 
-    with contextlib.closing(looking.content(args.uri, connected)) as pieces:
+    with contextlib.closing(browsing.content(args.uri, connected)) as pieces:
         if out.as_json:
             out.json_line({"data": b"".join(pieces).decode(errors="replace")})
             return OK
@@ -119,9 +119,9 @@ def cat(args: argparse.Namespace, out: Output) -> int:
 @verb("fs mkdir", URI)
 def mkdir(args: argparse.Namespace, out: Output) -> int:
     """Make a directory and its parents."""
-    from jupyter_pai.fs import looking
+    from jupyter_pai.fs import browsing
 
-    looking.make_directory(args.uri, connected)
+    browsing.make_directory(args.uri, connected)
     out.result({"made": args.uri}, f"{args.uri} is there")
     return OK
 
@@ -129,8 +129,8 @@ def mkdir(args: argparse.Namespace, out: Output) -> int:
 @verb("fs rm", URI, flag("-r", "--recursive", help="remove a directory and everything in it"))
 def rm(args: argparse.Namespace, out: Output) -> int:
     """Remove a file or an empty directory."""
-    from jupyter_pai.fs import looking
+    from jupyter_pai.fs import browsing
 
-    looking.remove(args.uri, connected, recursive=args.recursive)
+    browsing.remove(args.uri, connected, recursive=args.recursive)
     out.result({"removed": args.uri}, f"{args.uri} is removed")
     return OK

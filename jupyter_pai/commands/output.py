@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Output:
     """Where results go. With ``as_json`` stdout carries JSON alone and people read stderr.
 
-    A notebook's :class:`~jupyter_pai.cell.Cell` shows the same in a cell.
+    A notebook's :class:`~jupyter_pai.cell.MagicCell` shows the same in a cell.
     """
 
     as_json: bool

@@ -48,7 +48,7 @@ def password_line() -> str:
 
 
 @dataclass(frozen=True)
-class Document:
+class DocumentFile:
     """A job document as it was read; ``name`` is for messages, ``filename`` for the backend."""
 
     data: bytes
@@ -64,18 +64,18 @@ class Document:
         return self.data.decode("utf-8-sig", errors="replace")
 
 
-def read_document(file: str | Document) -> Document:
+def read_document(file: str | DocumentFile) -> DocumentFile:
     """A document from a file, or from stdin for ``-``. Raises InvalidDocument when it cannot be read.
 
     In a notebook it may have been read already.
     """
-    if isinstance(file, Document):
+    if isinstance(file, DocumentFile):
         return file
     if file == "-":
-        return Document(sys.stdin.buffer.read(), "stdin", None)
+        return DocumentFile(sys.stdin.buffer.read(), "stdin", None)
     path = Path(file)
     try:
-        return Document(path.read_bytes(), file, path.name)
+        return DocumentFile(path.read_bytes(), file, path.name)
     except OSError as error:
         raise InvalidDocument(
             f"{file} cannot be read: {error.strerror}.", code="InvalidParametersError", hint="Check the file's name."

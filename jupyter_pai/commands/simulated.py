@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from jupyter_pai import render
-from jupyter_pai.wire_types import Comparison, Report, Share
+from jupyter_pai.wire_types import Comparison, GroupFigures, Report
 
 HEAD = ("GROUPS", "WAIT MEAN", "P50", "P95", "MAX", "GPU HOURS", "ON QUOTA", "OPPORTUNISTIC")
 LOSSES = ("PREEMPTED", "LOST GPU HOURS", "FAILED", "DISPLACED", "OVERTAKEN", "CAPPED", "GROWN")
@@ -35,23 +35,23 @@ def text(report: Report) -> str:
     return "\n".join(lines + _warnings(report))
 
 
-def _users(report: Report) -> list[Share]:
+def _users(report: Report) -> list[GroupFigures]:
     """Those with the most GPU hours, by name when they have the same."""
     return sorted(report["users"], key=lambda share: (-_ran(share), share["user"]))[:MOST_USERS]
 
 
-def _ran(share: Share) -> float:
+def _ran(share: GroupFigures) -> float:
     return share["guaranteedGpuHours"] + share["opportunisticGpuHours"]
 
 
-def _table(name: str, rows: Sequence[tuple[str, Share]]) -> str:
+def _table(name: str, rows: Sequence[tuple[str, GroupFigures]]) -> str:
     """Figures, and below them what was lost, where anything was."""
     wide = any(_loss(share) != _NOTHING for _, share in rows)
     head = (name, *HEAD, *(LOSSES if wide else ()))
     return render.table(head, [(each, *_figures(share), *(_loss(share) if wide else ())) for each, share in rows])
 
 
-def _figures(share: Share) -> tuple[str, ...]:
+def _figures(share: GroupFigures) -> tuple[str, ...]:
     waits, owned = share["waits"], share["ownedGpuHours"]
     times = [_clock(waits["meanS"]), _clock(waits["p50S"]), _clock(waits["p95S"]), _clock(waits["maxS"])]
     of_owned = f" ({_percent(share['guaranteedGpuHours'] / owned)})" if owned else ""
@@ -62,7 +62,7 @@ def _figures(share: Share) -> tuple[str, ...]:
 _NOTHING = ("0", "0.0", "0", "0", "0", "0", "0")
 
 
-def _loss(share: Share) -> tuple[str, ...]:
+def _loss(share: GroupFigures) -> tuple[str, ...]:
     capped = f" ({share['cappedHours']:.1f} h)" if share["capped"] else ""
     return (
         str(share["preempted"]),
@@ -123,18 +123,20 @@ def compared(answer: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _pairs(one: list[Share], two: list[Share], key: str) -> list[tuple[str, Share | None, Share | None]]:
+def _pairs(
+    one: list[GroupFigures], two: list[GroupFigures], key: str
+) -> list[tuple[str, GroupFigures | None, GroupFigures | None]]:
     """Shares of the same name; None where one has none of it."""
     before, after = ({str(share.get(key)): share for share in shares} for shares in (one, two))
     return [(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))]
 
 
-def _pair_table(name: str, rows: Sequence[tuple[str, Share | None, Share | None]]) -> str:
+def _pair_table(name: str, rows: Sequence[tuple[str, GroupFigures | None, GroupFigures | None]]) -> str:
     wide = any(share is not None and _loss(share) != _NOTHING for _, *shares in rows for share in shares)
     head = (name, *HEAD, *(LOSSES if wide else ()))
     empty = ("-",) * (len(head) - 1)
 
-    def cells(share: Share | None) -> tuple[str, ...]:
+    def cells(share: GroupFigures | None) -> tuple[str, ...]:
         return empty if share is None else (*_figures(share), *(_loss(share) if wide else ()))
 
     return render.table(

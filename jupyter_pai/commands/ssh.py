@@ -15,7 +15,7 @@ from jupyter_pai import access
 from jupyter_pai.commands.arguments import INDEX, JOB, ROLE
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
-from jupyter_pai.connect.files import Change, ClusterFiles, ssh_dir
+from jupyter_pai.connect.files import ClusterFiles, FileChange, ssh_dir
 from jupyter_pai.connect.ssh_config import path_word
 from jupyter_pai.connect.windows import Profile, private_command, profile
 from jupyter_pai.errors import OK, ClientError
@@ -122,7 +122,7 @@ def ssh_config(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-def _configured(client: Client, files: ClusterFiles, args: argparse.Namespace) -> list[Change]:
+def _configured(client: Client, files: ClusterFiles, args: argparse.Namespace) -> list[FileChange]:
     """What has changed, or with ``--dry-run`` would."""
     if args.remove:
         changes = access.removal(files)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from jupyter_pai.connect.ssh_config import Places, with_include, without_include
+from jupyter_pai.connect.ssh_config import ConfigFiles, with_include, without_include
 
 
 def ssh_dir(environ: Mapping[str, str] = os.environ) -> Path:
@@ -76,13 +76,13 @@ class ClusterFiles:
         return self.root / "config"
 
     @property
-    def places(self) -> Places:
+    def places(self) -> ConfigFiles:
         """What host blocks name."""
-        return Places(identity=self.spelt(self.identity), known_hosts=self.spelt(self.known_hosts))
+        return ConfigFiles(identity=self.spelt(self.identity), known_hosts=self.spelt(self.known_hosts))
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """One file as it is and as it shall be; ``after`` None removes it."""
 
     path: Path
@@ -132,21 +132,21 @@ def replace(path: Path, text: str, encoding: str = "utf-8") -> None:
         raise
 
 
-def install(files: ClusterFiles, config: str, known_hosts: str) -> list[Change]:
+def install(files: ClusterFiles, config: str, known_hosts: str) -> list[FileChange]:
     """What writing these texts would change, the user's own Include line last."""
     user = read(files.user_config)
     return [
-        Change(files.known_hosts, read(files.known_hosts), known_hosts),
-        Change(files.config, read(files.config), config),
-        Change(files.user_config, user, with_include(user or "", files.spelt(files.config))),
+        FileChange(files.known_hosts, read(files.known_hosts), known_hosts),
+        FileChange(files.config, read(files.config), config),
+        FileChange(files.user_config, user, with_include(user or "", files.spelt(files.config))),
     ]
 
 
-def remove(files: ClusterFiles) -> list[Change]:
+def remove(files: ClusterFiles) -> list[FileChange]:
     """What taking it all back would change; the key stays, it may be in use elsewhere."""
     user = read(files.user_config)
     rest = None if user is None else without_include(user, files.spelt(files.config))
     return [
-        Change(files.user_config, user, rest),
-        *(Change(path, read(path), None) for path in (files.config, files.known_hosts, *files.certificates)),
+        FileChange(files.user_config, user, rest),
+        *(FileChange(path, read(path), None) for path in (files.config, files.known_hosts, *files.certificates)),
     ]

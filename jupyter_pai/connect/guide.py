@@ -12,7 +12,7 @@ from typing_extensions import TypedDict  # pydantic reads no other on Python 3.1
 
 from jupyter_pai.connect.links import links
 from jupyter_pai.connect.pycharm import Deployment
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.ssh_config import HostEntry
 from jupyter_pai.render import clock
 
 
@@ -62,7 +62,7 @@ class Guide(TypedDict):
 
 
 @dataclass(frozen=True)
-class Terms:
+class EntryTerms:
     """On what terms a task is entered: as the owner's own, or by a share."""
 
     shared_by: str | None = None
@@ -82,16 +82,16 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Task:
+class GuideTask:
     """A task that can be logged in to; ``directory`` and ``python`` are what it says of itself."""
 
-    login: Login
+    login: HostEntry
     identity: PurePath
     host_key: str
     directory: PurePosixPath
     python: str
     included: bool
-    terms: Terms = Terms()
+    terms: EntryTerms = EntryTerms()
 
 
 def fingerprint(public_key: str) -> str:
@@ -100,7 +100,7 @@ def fingerprint(public_key: str) -> str:
     return f"SHA256:{base64.b64encode(digest).decode('ascii').rstrip('=')}"
 
 
-def guide(task: Task) -> Guide:
+def guide(task: GuideTask) -> Guide:
     """The whole guide to a task."""
     login, terms = task.login, task.terms
     port = "-P" if terms.program == "sftp" else "-p"

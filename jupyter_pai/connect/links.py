@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote, urlencode
 
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.ssh_config import HostEntry
 
 VSCODE_FAMILY = {
     "vscode": "VS Code",
@@ -26,7 +26,7 @@ PYCHARM = "PY"
 
 
 @dataclass(frozen=True)
-class Link:
+class EditorLink:
     """A link that opens a task; ``editor`` is a stable word, ``name`` is shown."""
 
     editor: str
@@ -51,7 +51,7 @@ def zed_link(alias: str, directory: PurePosixPath) -> str:
     return f"zed://ssh/{alias}{_path(directory)}"
 
 
-def gateway_link(login: Login, directory: PurePosixPath) -> str:
+def gateway_link(login: HostEntry, directory: PurePosixPath) -> str:
     """A connection of JetBrains Gateway; it asks for the key, or takes it from ``ssh``'s configuration.
 
     Source: links that Gateway itself makes and DevPod opens; ``deploy=true`` lets it bring the IDE along.
@@ -76,12 +76,14 @@ def toolbox_link(alias: str, directory: PurePosixPath) -> str:
     return f"jetbrains://gateway/ssh/environment?{urlencode(values, safe='/', quote_via=quote)}"
 
 
-def links(login: Login, directory: PurePosixPath) -> list[Link]:
+def links(login: HostEntry, directory: PurePosixPath) -> list[EditorLink]:
     """All links to a task, in the order in which they are shown."""
-    family = [Link(scheme, name, vscode_link(scheme, login.alias, directory)) for scheme, name in VSCODE_FAMILY.items()]
+    family = [
+        EditorLink(scheme, name, vscode_link(scheme, login.alias, directory)) for scheme, name in VSCODE_FAMILY.items()
+    ]
     return [
         *family,
-        Link("zed", "Zed", zed_link(login.alias, directory)),
-        Link("jetbrains-toolbox", "JetBrains Toolbox", toolbox_link(login.alias, directory)),
-        Link("jetbrains-gateway", "JetBrains Gateway", gateway_link(login, directory)),
+        EditorLink("zed", "Zed", zed_link(login.alias, directory)),
+        EditorLink("jetbrains-toolbox", "JetBrains Toolbox", toolbox_link(login.alias, directory)),
+        EditorLink("jetbrains-gateway", "JetBrains Gateway", gateway_link(login, directory)),
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PureWindowsPath
 from urllib.parse import quote
 
-from jupyter_pai.connect.ssh_config import KEEPALIVE_INTERVAL_S, Login
+from jupyter_pai.connect.ssh_config import KEEPALIVE_INTERVAL_S, HostEntry
 
 _PUTTY = r"HKEY_CURRENT_USER\Software\SimonTatham\PuTTY"
 
@@ -22,10 +22,10 @@ _D = -121665 * pow(121666, -1, _P) % _P
 
 
 @dataclass(frozen=True)
-class Session:
+class PuttySession:
     """A login with the key file that PuTTY or xshell is to use, and the gateway's host key."""
 
-    login: Login
+    login: HostEntry
     key: PureWindowsPath
     host_key: str
 
@@ -85,7 +85,7 @@ def _registry_text(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def putty_reg(session: Session) -> str:
+def putty_reg(session: PuttySession) -> str:
     r"""A ``.reg`` file with the session and the gateway's host key, so that PuTTY asks about nothing.
 
     Write it as ``utf-16`` with ``\r\n``, which regedit expects of version 5. Raises ValueError as
@@ -112,7 +112,7 @@ def putty_reg(session: Session) -> str:
     return "\r\n".join(lines)
 
 
-def xshell_session(session: Session) -> str:
+def xshell_session(session: PuttySession) -> str:
     r"""A ``.xsh`` session for xshell. Write it as ``utf-16``; a user key is named, and imported beforehand.
 
     Source: sessions written by Xshell 6, which later ones take over; what is left out stands for xshell's

@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.ssh_config import HostEntry
 
 _NAMESPACE = uuid.UUID("9c0a6c5e-6f0b-5f0e-8a54-0c2f3b8d7e11")
 """Makes ids that are the same each time, so that writing again replaces and never adds."""
@@ -26,7 +26,7 @@ _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 class Deployment:
     """A project's way to a task; ``directory`` is what the project's own folder is mapped to."""
 
-    login: Login
+    login: HostEntry
     directory: PurePosixPath
     is_default: bool = False
     """Whether it becomes the project's default server, to which files are uploaded as they are saved."""

@@ -35,7 +35,7 @@ _MARK = "# jupyter-pai:"
 
 
 @dataclass(frozen=True)
-class Login:
+class HostEntry:
     """One name to log in by; the gateway's user name is the alias itself.
 
     ``jump_certificate``: what a task of an older backend takes when it is jumped to; None: it has no name for that.
@@ -49,7 +49,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Places:
+class ConfigFiles:
     """Files that the texts name."""
 
     identity: PurePath
@@ -72,7 +72,7 @@ def _word(text: str) -> str:
     return f'"{text}"' if any(char in text for char in " \t'") else text
 
 
-def host_block(login: Login, places: Places) -> str:
+def host_block(login: HostEntry, places: ConfigFiles) -> str:
     """The block of one name. Raises ValueError for values that could break out of their line."""
     if not _NAME.fullmatch(login.alias) or not _NAME.fullmatch(login.host_key_alias.lower()):
         raise ValueError(f"not a name for ssh_config: {login.alias!r} or {login.host_key_alias!r}")
@@ -88,7 +88,7 @@ def host_block(login: Login, places: Places) -> str:
     return _block(login.alias, options)
 
 
-def jump_block(login: Login, certificate: PurePath, places: Places) -> str:
+def jump_block(login: HostEntry, certificate: PurePath, places: ConfigFiles) -> str:
     """The block of the jump to a task, through the name that :func:`host_block` makes and raises ValueError for."""
     options = (
         ("HostName", login.alias),
@@ -102,7 +102,7 @@ def jump_block(login: Login, certificate: PurePath, places: Places) -> str:
     return _block(login.alias + JUMP, options)
 
 
-def _strict(places: Places, host_key_alias: str) -> Sequence[tuple[str, object]]:
+def _strict(places: ConfigFiles, host_key_alias: str) -> Sequence[tuple[str, object]]:
     return (
         ("IdentitiesOnly", "yes"),
         ("UserKnownHostsFile", path_word(places.known_hosts)),
@@ -117,7 +117,7 @@ def _block(name: str, options: Iterable[tuple[str, object]]) -> str:
     return "\n".join([f"Host {name}", *(f"    {key} {value}" for key, value in options)]) + "\n"
 
 
-def config_text(logins: Iterable[Login], places: Places) -> str:
+def config_text(logins: Iterable[HostEntry], places: ConfigFiles) -> str:
     """The whole included file: blocks in the order of their names, each name once, its jump behind it."""
     unique = {login.alias: login for login in logins}
     blocks = []

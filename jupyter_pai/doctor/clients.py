@@ -45,7 +45,7 @@ _CODES = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClientVerdict:
     """Whether a program will work; findings that block come first."""
 
     client: str
@@ -226,9 +226,9 @@ CLIENTS: dict[str, tuple[str, Rule]] = {
 """Programs by the word that asks for them, with the name that is shown."""
 
 
-def verdict(client: str, seen: Observations) -> Verdict:
+def verdict(client: str, seen: Observations) -> ClientVerdict:
     """Whether one program will work. Where login is not possible, nothing else is said."""
     name, rule = CLIENTS[client]
     login = (seen.cause,) if seen.cause is not None else tuple(_step(seen, Probe.LOGIN, needed=True))
     findings = login or tuple(sorted(rule(seen), key=lambda found: not found.blocking))
-    return Verdict(client, name, not any(found.blocking for found in findings), findings)
+    return ClientVerdict(client, name, not any(found.blocking for found in findings), findings)

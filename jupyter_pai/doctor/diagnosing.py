@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.ssh_config import HostEntry
 from jupyter_pai.doctor.findings import Finding
-from jupyter_pai.doctor.running import Ran, Way, run
+from jupyter_pai.doctor.running import OpenSshRoute, ProgramExit, run
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _REACHING = frozenset({"proxycommand", "proxyjump"})
@@ -30,14 +30,14 @@ ANSWER_S = 5.0
 class Meant:
     """What the login is meant to use. ``config`` is our file, ``user_config`` the user's that includes it."""
 
-    login: Login
+    login: HostEntry
     identity: Path
     config: Path
     user_config: Path
 
 
 @dataclass(frozen=True)
-class Account:
+class AccountFacts:
     """What the backend knows of the user and the key; ``is_over``: a certificate beside the key that has run out.
 
     ``is_key_over``: the key is registered for a time that is over.
@@ -49,7 +49,7 @@ class Account:
     is_key_over: bool = False
 
 
-def effective(way: Way) -> Mapping[str, Sequence[str]]:
+def effective(way: OpenSshRoute) -> Mapping[str, Sequence[str]]:
     """The options that OpenSSH takes for the name, by lower-case keyword; empty when it cannot read its files."""
     found: dict[str, list[str]] = {}
     for line in run(way.ssh("-G", way.alias)).out.decode(errors="replace").splitlines():
@@ -58,7 +58,7 @@ def effective(way: Way) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def cause(meant: Meant, options: Mapping[str, Sequence[str]], ran: Ran, account: Account) -> Finding:
+def cause(meant: Meant, options: Mapping[str, Sequence[str]], ran: ProgramExit, account: AccountFacts) -> Finding:
     """The fault behind a login that ended so. ``options`` are those of :func:`effective`."""
     said = ran.err.decode(errors="replace")
     return _of_configuration(meant, options) or _of_key_file(meant) or _of_words(meant, said, account, ran.complaint)
@@ -90,7 +90,7 @@ def _of_key_file(meant: Meant) -> Finding | None:
     return None
 
 
-def _of_words(meant: Meant, said: str, account: Account, complaint: str) -> Finding:
+def _of_words(meant: Meant, said: str, account: AccountFacts, complaint: str) -> Finding:
     public = f"{meant.identity}.pub"
     where = {"host": meant.login.host, "port": str(meant.login.port), "path": public}
     for code, words in _WORDS.items():
@@ -108,7 +108,7 @@ def _of_words(meant: Meant, said: str, account: Account, complaint: str) -> Find
     return Finding("no-login", {"detail": complaint})
 
 
-def _answers_otherwise(login: Login) -> bool:
+def _answers_otherwise(login: HostEntry) -> bool:
     """Whether what answers at the address is no SSH server at all; one that closes without a word may be."""
     try:
         with socket.create_connection((login.host, login.port), ANSWER_S) as there:

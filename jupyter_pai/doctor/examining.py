@@ -14,12 +14,12 @@ from pathlib import Path
 from typing_extensions import TypedDict  # pydantic reads no other on Python 3.11
 
 from jupyter_pai.doctor import facts as fact
-from jupyter_pai.doctor.clients import CLIENTS, Verdict, verdict
+from jupyter_pai.doctor.clients import CLIENTS, ClientVerdict, verdict
 from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.findings import Finding, FindingText
-from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
+from jupyter_pai.doctor.outcome import Observations, Probe, StepOutcome
 from jupyter_pai.doctor.probes import NEED_PLACE, SINGLE, Bench, forwarding
-from jupyter_pai.doctor.running import SWEEP_LIMIT_S, Ran, Way
+from jupyter_pai.doctor.running import SWEEP_LIMIT_S, OpenSshRoute, ProgramExit
 
 AT_ONCE = 4
 """Probes at the same time: each is one or two connections, and a gateway limits logins from one address."""
@@ -51,14 +51,14 @@ class DoctorReport(TypedDict):
     leftBehind: str
 
 
-def ask(way: Way, script: str) -> tuple[Facts, Outcome]:
+def ask(way: OpenSshRoute, script: str) -> tuple[Facts, StepOutcome]:
     """What the task's system is, and whether one can log in. What the script makes there, :func:`sweep` removes."""
     ran = way.execute("exec sh", script.encode())
     facts = fact.read(ran.out.decode(errors="replace"))
-    return facts, Outcome(facts.complete, "" if facts.complete else ran.complaint)
+    return facts, StepOutcome(facts.complete, "" if facts.complete else ran.complaint)
 
 
-def sweep(way: Way, facts: Facts) -> str:
+def sweep(way: OpenSshRoute, facts: Facts) -> str:
     """Remove the probes' directory from the task; returns its path when that did not succeed."""
     if not facts.place:
         return ""
@@ -66,7 +66,7 @@ def sweep(way: Way, facts: Facts) -> str:
     return "" if ran.code == 0 else facts.place
 
 
-def observe(way: Way, find_cause: Callable[[Ran], Finding] | None = None) -> Observations:
+def observe(way: OpenSshRoute, find_cause: Callable[[ProgramExit], Finding] | None = None) -> Observations:
     """Do everything that can be done with a task, and leave nothing in it.
 
     ``find_cause`` is called with a login that failed, and says why.
@@ -92,7 +92,7 @@ def observe(way: Way, find_cause: Callable[[Ran], Finding] | None = None) -> Obs
     return Observations(facts, outcomes, left_behind)
 
 
-def report(way: Way, seen: Observations, clients: Sequence[str] = ()) -> DoctorReport:
+def report(way: OpenSshRoute, seen: Observations, clients: Sequence[str] = ()) -> DoctorReport:
     """The verdicts on programs, on all of them when none is named. Pure."""
     verdicts = [verdict(client, seen) for client in clients or CLIENTS]
     return DoctorReport(
@@ -103,7 +103,7 @@ def report(way: Way, seen: Observations, clients: Sequence[str] = ()) -> DoctorR
     )
 
 
-def _wire(each: Verdict) -> VerdictWire:
+def _wire(each: ClientVerdict) -> VerdictWire:
     findings = [FindingWire(code=found.code, blocking=found.blocking, texts=found.texts) for found in each.findings]
     return VerdictWire(client=each.client, name=each.name, works=each.works, findings=findings)
 

@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import IO
 
-from jupyter_pai.doctor.outcome import Outcome, Probe
-from jupyter_pai.doctor.running import LIMIT_S, Ran, Way, kill
+from jupyter_pai.doctor.outcome import Probe, StepOutcome
+from jupyter_pai.doctor.running import LIMIT_S, OpenSshRoute, ProgramExit, kill
 
 PAYLOAD_BYTES = 128 * 1024
 LOOPBACK = "127.0.0.1"
@@ -97,7 +97,7 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def two_connections(way: Way, place: str) -> Mapping[Probe, Outcome]:
+def two_connections(way: OpenSshRoute, place: str) -> Mapping[Probe, StepOutcome]:
     """Replay VS Code's connections; ``place`` is a directory in the task, or empty."""
     token, socks = secrets.token_hex(16), _free_port()
     with _echo() as echo:
@@ -107,7 +107,7 @@ def two_connections(way: Way, place: str) -> Mapping[Probe, Outcome]:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
         except OSError as error:
-            outcome = Outcome(False, f"ssh cannot be run here: {error.strerror}")
+            outcome = StepOutcome(False, f"ssh cannot be run here: {error.strerror}")
             return dict.fromkeys((Probe.TWO_CONNECTIONS, Probe.INTO_TASK, Probe.OUT_OF_TASK), outcome)
         with process:
             assert process.stdin is not None
@@ -123,31 +123,33 @@ def two_connections(way: Way, place: str) -> Mapping[Probe, Outcome]:
                 err.finish()
 
 
-def _outcomes(way: Way, place: str, token: str, socks: int, out: _Lines, err: _Lines) -> Mapping[Probe, Outcome]:
+def _outcomes(
+    way: OpenSshRoute, place: str, token: str, socks: int, out: _Lines, err: _Lines
+) -> Mapping[Probe, StepOutcome]:
     if out.first(re.compile("^pai-ready$"), LIMIT_S) is None:
-        outcome = Outcome(False, Ran(1, err=err.text).complaint)
+        outcome = StepOutcome(False, ProgramExit(1, err=err.text).complaint)
         return dict.fromkeys((Probe.TWO_CONNECTIONS, Probe.INTO_TASK, Probe.OUT_OF_TASK), outcome)
     listening = err.first(_LISTENING, LIMIT_S)
     port = int(listening[1]) if listening and listening[1] else None
     into = _through(socks, port, err)
     if port is None:
-        back = Outcome(False, "The task's SSH server does not listen for a client.")
+        back = StepOutcome(False, "The task's SSH server does not listen for a client.")
     elif into.worked:
-        back = Outcome(True)
+        back = StepOutcome(True)
     else:
-        back = Outcome(None, "It listens for a client, but nothing could be sent there to try it.")
+        back = StepOutcome(None, "It listens for a client, but nothing could be sent there to try it.")
     return {Probe.TWO_CONNECTIONS: _second(way, place, token), Probe.INTO_TASK: into, Probe.OUT_OF_TASK: back}
 
 
-def _second(way: Way, place: str, token: str) -> Outcome:
+def _second(way: OpenSshRoute, place: str, token: str) -> StepOutcome:
     """Another connection while the first is open: it must be in the same task."""
     if not place:
-        return Outcome(None, "No file can be written in the task.")
+        return StepOutcome(None, "No file can be written in the task.")
     ran = way.execute(f'cat "{place}/token"')
-    return Outcome(True) if ran.out == token.encode() else Outcome(False, ran.complaint)
+    return StepOutcome(True) if ran.out == token.encode() else StepOutcome(False, ran.complaint)
 
 
-def _through(socks: int, port: int | None, err: _Lines) -> Outcome:
+def _through(socks: int, port: int | None, err: _Lines) -> StepOutcome:
     """Bytes through the SOCKS port to the task's listener and back; without one, whether a connection is let through.
 
     A refusal by a port without a listener is a connection that was let through.
@@ -158,13 +160,17 @@ def _through(socks: int, port: int | None, err: _Lines) -> Outcome:
             _ask_socks(connection, port or 1)
             if port is not None:
                 threading.Thread(target=_send, args=(connection, data), daemon=True).start()
-                return Outcome(True) if _received(connection, len(data)) == data else Outcome(False, "Bytes were lost.")
+                return (
+                    StepOutcome(True)
+                    if _received(connection, len(data)) == data
+                    else StepOutcome(False, "Bytes were lost.")
+                )
     except OSError as error:
         failure = err.first(_OPEN_FAILED, 1.0)
         if port is None and failure and "prohibited" not in failure[1]:
-            return Outcome(True)
-        return Outcome(False, failure[1] if failure else str(error))
-    return Outcome(True)
+            return StepOutcome(True)
+        return StepOutcome(False, failure[1] if failure else str(error))
+    return StepOutcome(True)
 
 
 def _ask_socks(connection: socket.socket, port: int) -> None:

@@ -30,7 +30,7 @@ class Probe(Enum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """Whether a step worked; None when it could not be tried, ``detail`` says why not."""
 
     worked: bool | None
@@ -42,11 +42,11 @@ class Observations:
     """All that was seen of a task. ``left_behind`` names what could not be removed from it; empty when nothing."""
 
     facts: Facts
-    outcomes: Mapping[Probe, Outcome]
+    outcomes: Mapping[Probe, StepOutcome]
     left_behind: str = ""
     cause: Finding | None = None
     """Why login is not possible, when that was looked for."""
 
-    def outcome(self, probe: Probe) -> Outcome:
+    def outcome(self, probe: Probe) -> StepOutcome:
         """What a step found; one that was not done could not be tried."""
-        return self.outcomes.get(probe, Outcome(None, "It was not checked."))
+        return self.outcomes.get(probe, StepOutcome(None, "It was not checked."))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.forwarding import two_connections
-from jupyter_pai.doctor.outcome import Outcome, Probe
-from jupyter_pai.doctor.running import Ran, Way, run
+from jupyter_pai.doctor.outcome import Probe, StepOutcome
+from jupyter_pai.doctor.running import OpenSshRoute, ProgramExit, run
 
 BULK_BYTES = 256 * 1024
 """More than a channel's window of OpenSSH's clients (2 MiB is their most, 64 KiB many others')."""
@@ -28,49 +28,49 @@ HELPERS = 20
 class Bench:
     """Where a probe works: the way to the task, what is known of it, and a directory on this machine."""
 
-    way: Way
+    way: OpenSshRoute
     facts: Facts
     here: Path
 
 
-def _judged(worked: bool, ran: Ran) -> Outcome:
-    return Outcome(worked, "" if worked else ran.complaint)
+def _judged(worked: bool, ran: ProgramExit) -> StepOutcome:
+    return StepOutcome(worked, "" if worked else ran.complaint)
 
 
-def shell(bench: Bench) -> Outcome:
+def shell(bench: Bench) -> StepOutcome:
     """A login shell on a terminal, as a person uses it."""
     ran = run(bench.way.ssh("-tt", bench.way.alias), b"expr 40 + 2\nexit 7\n")
     return _judged(re.search(rb"[\r\n]42\r\n", ran.out) is not None and ran.code == 7, ran)
 
 
-def exact(bench: Bench) -> Outcome:
+def exact(bench: Bench) -> StepOutcome:
     """A command without a terminal: its bytes exactly, both outputs apart, its exit status."""
     ran = bench.way.execute(r"printf 'a\000b\r\n'; printf 'err' >&2; exit 3")
     if ran.code == 3 and ran.out != b"a\0b\r\n":
-        return Outcome(False, f"it printed {ran.out[:80]!r}")
+        return StepOutcome(False, f"it printed {ran.out[:80]!r}")
     return _judged(ran.code == 3 and b"err" in ran.err, ran)
 
 
-def terminal(bench: Bench) -> Outcome:
+def terminal(bench: Bench) -> StepOutcome:
     """A command on a terminal, as JetBrains' programs ask what the system is."""
     ran = run(bench.way.ssh("-tt", bench.way.alias, "test -t 0 && test -t 1 && uname -s"))
     return _judged(ran.code == 0 and bench.facts.system.encode() in ran.out, ran)
 
 
-def half_close(bench: Bench) -> Outcome:
+def half_close(bench: Bench) -> StepOutcome:
     """Bytes in until their end, then bytes out until theirs: what ``git``, ``rsync`` and pipes of ``tar`` do."""
     data = secrets.token_bytes(BULK_BYTES)
     ran = bench.way.execute("cat", data)
     return _judged(ran.code == 0 and ran.out == data, ran)
 
 
-def many(bench: Bench) -> Outcome:
+def many(bench: Bench) -> StepOutcome:
     """Several commands one right after the other, each with a terminal of its own (PyCharm's interpreter)."""
     for number in range(3):
         ran = run(bench.way.ssh("-tt", bench.way.alias, f"exit {number}"))
         if ran.code != number:
             return _judged(False, ran)
-    return Outcome(True)
+    return StepOutcome(True)
 
 
 def _file(bench: Bench, name: str) -> tuple[Path, bytes]:
@@ -80,7 +80,7 @@ def _file(bench: Bench, name: str) -> tuple[Path, bytes]:
     return path, data
 
 
-def sftp(bench: Bench) -> Outcome:
+def sftp(bench: Bench) -> StepOutcome:
     """Put, rename, list, get and remove a file by SFTP."""
     path, data = _file(bench, "sftp")
     back, there = bench.here / "sftp.back", f"{bench.facts.place}/sftp"
@@ -92,7 +92,7 @@ def sftp(bench: Bench) -> Outcome:
     return _judged(ran.code == 0 and back.read_bytes() == data, ran)
 
 
-def _copied(bench: Bench, name: str, *options: str) -> Outcome:
+def _copied(bench: Bench, name: str, *options: str) -> StepOutcome:
     path, data = _file(bench, name)
     back, there = bench.here / f"{name}.back", f"{bench.way.alias}:{bench.facts.place}/{name}"
     ran = run(bench.way.program("scp", *options, str(path), there))
@@ -101,20 +101,20 @@ def _copied(bench: Bench, name: str, *options: str) -> Outcome:
     return _judged(ran.code == 0 and back.read_bytes() == data, ran)
 
 
-def scp(bench: Bench) -> Outcome:
+def scp(bench: Bench) -> StepOutcome:
     """Copy there and back by today's ``scp``, which speaks SFTP."""
     return _copied(bench, "scp")
 
 
-def scp_legacy(bench: Bench) -> Outcome:
+def scp_legacy(bench: Bench) -> StepOutcome:
     """Copy there and back by the old protocol, which older clients speak; it needs ``scp`` in the task."""
     return _copied(bench, "scp-legacy", "-O")
 
 
-def rsync(bench: Bench) -> Outcome:
+def rsync(bench: Bench) -> StepOutcome:
     """A directory there by ``rsync``, where both sides have it."""
     if shutil.which("rsync") is None:
-        return Outcome(None, "There is no rsync on this machine.")
+        return StepOutcome(None, "There is no rsync on this machine.")
     source = bench.here / "rsync"
     source.mkdir()
     (source / "file").write_bytes(b"synchronised")
@@ -125,7 +125,7 @@ def rsync(bench: Bench) -> Outcome:
     return _judged(ran.code == 0 and seen.out == b"synchronised", ran if ran.code else seen)
 
 
-def helpers(bench: Bench) -> Outcome:
+def helpers(bench: Bench) -> StepOutcome:
     """Many small files by SFTP, and one of them run there: how PyCharm brings its helpers."""
     source = bench.here / "helpers"
     source.mkdir()
@@ -140,12 +140,12 @@ def helpers(bench: Bench) -> Outcome:
     return _judged(ran.code == 0, ran)
 
 
-def forwarding(bench: Bench) -> Mapping[Probe, Outcome]:
+def forwarding(bench: Bench) -> Mapping[Probe, StepOutcome]:
     """VS Code's two connections, and ports in both directions."""
     return two_connections(bench.way, bench.facts.place)
 
 
-SINGLE: Mapping[Probe, Callable[[Bench], Outcome]] = {
+SINGLE: Mapping[Probe, Callable[[Bench], StepOutcome]] = {
     Probe.SHELL: shell,
     Probe.EXACT: exact,
     Probe.TERMINAL: terminal,

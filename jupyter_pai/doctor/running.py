@@ -18,7 +18,7 @@ CONNECT_LIMIT_S = 15
 
 
 @dataclass(frozen=True)
-class Ran:
+class ProgramExit:
     """How a program ended; ``code`` is None when it was not there or took too long."""
 
     code: int | None
@@ -34,25 +34,25 @@ class Ran:
         return "it took too long" if self.code is None else f"it ended with exit status {self.code}"
 
 
-def run(command: Sequence[str], stdin: bytes = b"", limit_s: float = LIMIT_S) -> Ran:
+def run(command: Sequence[str], stdin: bytes = b"", limit_s: float = LIMIT_S) -> ProgramExit:
     """Run a program to its end; after ``limit_s`` it is killed with all that it started."""
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
     except OSError as error:
-        return Ran(None, err=f"{command[0]} cannot be run here: {error.strerror}".encode())
+        return ProgramExit(None, err=f"{command[0]} cannot be run here: {error.strerror}".encode())
     with process:
         try:
             out, err = process.communicate(stdin, timeout=limit_s)
         except subprocess.TimeoutExpired:
             kill(process)
             out, err = process.communicate()
-            return Ran(None, out, err or f"it took longer than {limit_s:.0f} s".encode())
+            return ProgramExit(None, out, err or f"it took longer than {limit_s:.0f} s".encode())
         except BaseException:
             kill(process)
             raise
-    return Ran(process.returncode, out, err)
+    return ProgramExit(process.returncode, out, err)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -65,7 +65,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @dataclass(frozen=True)
-class Way:
+class OpenSshRoute:
     """How this machine's OpenSSH reaches the task: a configuration file and a name in it.
 
     Without a ``config`` it is what OpenSSH reads by itself: the user's own file, then the machine's.
@@ -89,6 +89,6 @@ class Way:
         """``scp`` or ``sftp``."""
         return [name, *self.options, *words]
 
-    def execute(self, command: str, stdin: bytes = b"", limit_s: float = LIMIT_S) -> Ran:
+    def execute(self, command: str, stdin: bytes = b"", limit_s: float = LIMIT_S) -> ProgramExit:
         """Run a command in the task without a terminal."""
         return run(self.ssh("-T", self.alias, command), stdin, limit_s)

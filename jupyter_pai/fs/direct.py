@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from jupyter_pai.errors import BackendAway, ClientError
 from jupyter_pai.fs.places import wrong
-from jupyter_pai.fs.sources import Found, Source
+from jupyter_pai.fs.sources import Found, LocalFile
 from jupyter_pai.fs.upload import MARGIN_S, Uploaded
 from jupyter_pai.wire_types import FileEntry
 
 if TYPE_CHECKING:
-    from pai_backend.storage.files import Info, Parts
+    from pai_backend.storage.files import FileInfo, Parts
     from pai_backend.storage.remote_files import RemoteFiles
 
 MAX_ENTRIES = 1_000_000
@@ -26,7 +26,7 @@ CHUNK_BYTES = 1 << 20
 Progress = Callable[[int], None]
 
 
-class Direct:
+class DirectStorage:
     """One storage, by any URI of it. Raises ClientError."""
 
     def __init__(self, uri: str) -> None:
@@ -38,7 +38,7 @@ class Direct:
             root = StorageLocation(self._place.scheme, self._place.authority, "/")
             self._files: RemoteFiles = RemoteFiles(root, {}, Path())  # sends whole files, so it needs no spool
 
-    def same_storage(self, other: Direct) -> bool:
+    def same_storage(self, other: DirectStorage) -> bool:
         """Whether a copy from one to the other needs no way through here."""
         return (self._place.scheme, self._place.authority) == (other._place.scheme, other._place.authority)
 
@@ -50,11 +50,11 @@ class Direct:
 
             return parts_of(self._place.path)
 
-    def stat(self) -> Info | None:
+    def stat(self) -> FileInfo | None:
         """What is there; None for nothing."""
         return self._stat(self.path)
 
-    def _stat(self, path: Parts) -> Info | None:
+    def _stat(self, path: Parts) -> FileInfo | None:
         from pai_backend.storage.faults import Absent
 
         with _errors():
@@ -94,7 +94,7 @@ class Direct:
         with _errors():
             self._files.remove(self.path, recursive=recursive)
 
-    def copy_to(self, target: Direct) -> None:
+    def copy_to(self, target: DirectStorage) -> None:
         """Within this storage."""
         with _errors():
             self._files.copy(self.path, target.path, MAX_ENTRIES)
@@ -115,7 +115,7 @@ class Direct:
             progress(source.size)
         return Uploaded(len(found.files) - same, same, sum(source.size for source in found.files))
 
-    def _is_same(self, path: Parts, source: Source) -> bool:
+    def _is_same(self, path: Parts, source: LocalFile) -> bool:
         info = self._stat(path)
         if info is None or info.directory or info.modified is None:
             return False
@@ -136,11 +136,11 @@ class Direct:
             message = f"{error.filename or target} cannot be written: {error.strerror}."
             raise wrong(message, "Choose another place.") from error
 
-    def _download(self, path: Parts, info: Info, target: Path, progress: Progress) -> int:
+    def _download(self, path: Parts, info: FileInfo, target: Path, progress: Progress) -> int:
         if info.directory:
             target.mkdir(parents=True, exist_ok=True)
             with _errors():
-                infos: Sequence[Info] = self._files.listing(path, "", MAX_ENTRIES)
+                infos: Sequence[FileInfo] = self._files.listing(path, "", MAX_ENTRIES)
             return sum(self._download((*path, inner.name), inner, target / inner.name, progress) for inner in infos)
         draft = target.with_name(f".{target.name}.part")
         try:
@@ -154,7 +154,7 @@ class Direct:
         return 1
 
 
-def _entry(info: Info) -> FileEntry:
+def _entry(info: FileInfo) -> FileEntry:
     modified = info.modified.isoformat() if info.modified is not None else None
     return {
         "name": info.name,

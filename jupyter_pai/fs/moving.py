@@ -34,7 +34,7 @@ class Bar(Protocol):
 
 
 @dataclass(frozen=True)
-class Moved:
+class Transfer:
     """What was done: ``same`` files were there already. None where the storage did it and does not tell."""
 
     target: str
@@ -43,7 +43,7 @@ class Moved:
     size: int | None
 
 
-def upload(source: Path, target: Place, exclude: Sequence[str], connect: Connect, bar: Bar) -> Moved:
+def upload(source: Path, target: Place, exclude: Sequence[str], connect: Connect, bar: Bar) -> Transfer:
     """Upload a file or directory. Raises ClientError."""
     if isinstance(target, Here):
         raise wrong(f"{target.path} is a path of this machine.", "Name pai://USER/… or a URI, or use `cp`.")
@@ -54,7 +54,7 @@ def upload(source: Path, target: Place, exclude: Sequence[str], connect: Connect
         shown, done = _to_backend(found, target, source.name if alone else "", connect(), bar)
     else:
         shown, done = _to_storage(found, target, source.name if alone else "", bar)
-    return Moved(shown, done.sent, done.same, done.size)
+    return Transfer(shown, done.sent, done.same, done.size)
 
 
 def _to_backend(found: Found, target: OfBackend, name: str, client: Client, bar: Bar) -> tuple[str, Uploaded]:
@@ -71,20 +71,20 @@ def _to_backend(found: Found, target: OfBackend, name: str, client: Client, bar:
 
 
 def _to_storage(found: Found, target: Elsewhere, name: str, bar: Bar) -> tuple[str, Uploaded]:
-    from jupyter_pai.fs.direct import Direct
+    from jupyter_pai.fs.direct import DirectStorage
 
-    direct, uri = Direct(target.uri), target.uri
+    direct, uri = DirectStorage(target.uri), target.uri
     if name:
         info = direct.stat()
         if target.slash or (info is not None and info.directory):
             uri = below(uri, name)
-            direct = Direct(uri)
+            direct = DirectStorage(uri)
     elif not found.files:
         direct.make_directory()
     return uri, direct.upload(found, bar.advance)
 
 
-def copy(source: Place, target: Place, connect: Connect, bar: Bar) -> Moved:
+def copy(source: Place, target: Place, connect: Connect, bar: Bar) -> Transfer:
     """Copy a file or directory between two places. Raises ClientError."""
     if isinstance(source, Here):
         if isinstance(target, Here):
@@ -100,7 +100,7 @@ def copy(source: Place, target: Place, connect: Connect, bar: Bar) -> Moved:
     raise wrong("These are two storages.", "Copy to a directory of this machine, and from there.")
 
 
-def _within_backend(source: OfBackend, target: OfBackend, client: Client) -> Moved:
+def _within_backend(source: OfBackend, target: OfBackend, client: Client) -> Transfer:
     from jupyter_pai.fs.backend_files import BackendFiles
 
     files = BackendFiles(client.api)
@@ -108,24 +108,24 @@ def _within_backend(source: OfBackend, target: OfBackend, client: Client) -> Mov
     if target.slash or client.thread.run(files.stat(path)).directory:
         path = below(path, _name(source))
     client.thread.run(files.copy(source.path, path))
-    return Moved(f"pai:/{path}", None, 0, None)
+    return Transfer(f"pai:/{path}", None, 0, None)
 
 
-def _within_storage(source: Elsewhere, target: Elsewhere) -> Moved:
-    from jupyter_pai.fs.direct import Direct
+def _within_storage(source: Elsewhere, target: Elsewhere) -> Transfer:
+    from jupyter_pai.fs.direct import DirectStorage
 
-    origin, end = Direct(source.uri), Direct(target.uri)
+    origin, end = DirectStorage(source.uri), DirectStorage(target.uri)
     if not origin.same_storage(end):
         raise wrong("These are two storages.", "Copy to a directory of this machine, and from there.")
     info = end.stat()
     if target.slash or (info is not None and info.directory):
         target = replace(target, uri=below(target.uri, _name(source)))
-        end = Direct(target.uri)
+        end = DirectStorage(target.uri)
     origin.copy_to(end)
-    return Moved(target.uri, None, 0, None)
+    return Transfer(target.uri, None, 0, None)
 
 
-def _download(source: OfBackend | Elsewhere, target: Path, connect: Connect, bar: Bar) -> Moved:
+def _download(source: OfBackend | Elsewhere, target: Path, connect: Connect, bar: Bar) -> Transfer:
     if isinstance(source, OfBackend):
         from jupyter_pai.fs.backend_files import BackendFiles
         from jupyter_pai.fs.download import download
@@ -133,10 +133,10 @@ def _download(source: OfBackend | Elsewhere, target: Path, connect: Connect, bar
         client = connect()
         count = client.thread.run(download(BackendFiles(client.api), source.path, target, bar.advance))
     else:
-        from jupyter_pai.fs.direct import Direct
+        from jupyter_pai.fs.direct import DirectStorage
 
-        count = Direct(source.uri).download(target, bar.advance)
-    return Moved(str(target), count, 0, None)
+        count = DirectStorage(source.uri).download(target, bar.advance)
+    return Transfer(str(target), count, 0, None)
 
 
 def _into(target: Here, name: str) -> Path:

@@ -16,7 +16,7 @@ ALWAYS_EXCLUDED = (".git",)
 
 
 @dataclass(frozen=True)
-class Source:
+class LocalFile:
     """A file to upload; ``relative`` has ``/`` between names and is empty when the file itself was named."""
 
     path: Path
@@ -29,7 +29,7 @@ class Source:
 class Found:
     """Files and empty directories below a path."""
 
-    files: tuple[Source, ...]
+    files: tuple[LocalFile, ...]
     empty: tuple[str, ...]
 
 
@@ -43,7 +43,7 @@ def sources(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> F
     try:
         status = root.stat()
         if stat.S_ISREG(status.st_mode):
-            return Found((Source(root, "", status.st_size, status.st_mtime),), ())
+            return Found((LocalFile(root, "", status.st_size, status.st_mtime),), ())
         if not stat.S_ISDIR(status.st_mode):
             raise wrong(f"{root} is neither a file nor a directory.", "Name one of these.")
         return _below(root, (*ALWAYS_EXCLUDED, *exclude), say)
@@ -52,7 +52,7 @@ def sources(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> F
 
 
 def _below(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> Found:
-    files: list[Source] = []
+    files: list[LocalFile] = []
     empty: list[str] = []
     waiting = [""]
     while waiting:
@@ -69,7 +69,7 @@ def _below(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> Fo
                 waiting.append(relative)
             elif child.is_file():
                 status = child.stat()
-                files.append(Source(Path(child.path), relative, status.st_size, status.st_mtime))
+                files.append(LocalFile(Path(child.path), relative, status.st_size, status.st_mtime))
             else:
                 say(f"left out: {relative} is not a file" + (", but a link" if child.is_symlink() else ""))
         if not kept and folder:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from jupyter_pai.errors import BackendAway, ClientError
 from jupyter_pai.fs.backend_files import BackendFiles, RemoteFile
 from jupyter_pai.fs.places import below, wrong
-from jupyter_pai.fs.sources import Found, Source, unreadable
+from jupyter_pai.fs.sources import Found, LocalFile, unreadable
 
 AT_ONCE = 8
 PART_BYTES = 8 * 1024 * 1024
@@ -78,7 +78,7 @@ class _Known:
         self._files = files
         self._listings: dict[str, asyncio.Task[dict[str, RemoteFile]]] = {}
 
-    async def at(self, path: str, source: Source, *, fresh: bool) -> RemoteFile:
+    async def at(self, path: str, source: LocalFile, *, fresh: bool) -> RemoteFile:
         """What is at ``path``; of a file that takes several parts also how much is kept."""
         folder, _, name = path.rpartition("/")
         if fresh or not source.relative or source.size > PART_BYTES:
@@ -88,7 +88,7 @@ class _Known:
         return (await asyncio.shield(self._listings[folder])).get(name, NOTHING)
 
 
-async def _upload_file(files: BackendFiles, known: _Known, source: Source, path: str, progress: Progress) -> bool:
+async def _upload_file(files: BackendFiles, known: _Known, source: LocalFile, path: str, progress: Progress) -> bool:
     """Upload one file, again when the backend goes away meanwhile; False when it is there already."""
     counted = 0
 
@@ -120,13 +120,13 @@ async def _upload_file(files: BackendFiles, known: _Known, source: Source, path:
     return True
 
 
-def _is_same(there: RemoteFile, source: Source) -> bool:
+def _is_same(there: RemoteFile, source: LocalFile) -> bool:
     """Whether the file was uploaded since it was changed last, as far as size and times tell."""
     unchanged = there.size == source.size and there.modified >= source.modified + MARGIN_S
     return there.exists and not there.directory and unchanged
 
 
-async def _send(files: BackendFiles, source: Source, path: str, offset: int, progress: Progress) -> None:
+async def _send(files: BackendFiles, source: LocalFile, path: str, offset: int, progress: Progress) -> None:
     digest = hashlib.sha256()
     try:
         with await asyncio.to_thread(source.path.open, "rb") as file:
@@ -148,7 +148,7 @@ async def _send(files: BackendFiles, source: Source, path: str, offset: int, pro
         raise unreadable(source.path, error) from error
 
 
-async def _part(file: BinaryIO, source: Source, size: int) -> bytes:
+async def _part(file: BinaryIO, source: LocalFile, size: int) -> bytes:
     data = await asyncio.to_thread(file.read, size)
     if len(data) < size:
         raise wrong(
@@ -157,6 +157,6 @@ async def _part(file: BinaryIO, source: Source, size: int) -> bytes:
     return data
 
 
-def total_bytes(files: Sequence[Source]) -> int:
+def total_bytes(files: Sequence[LocalFile]) -> int:
     """Bytes of all files, for a progress bar."""
     return sum(file.size for file in files)

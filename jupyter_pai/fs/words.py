@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jupyter_pai.render import clock, safe, table
 
 if TYPE_CHECKING:
-    from jupyter_pai.fs.moving import Moved
+    from jupyter_pai.fs.moving import Transfer
     from jupyter_pai.wire_types import FileEntry
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -36,7 +36,7 @@ def shown(entry: FileEntry) -> str:
     return entry["name"] + ("/" if entry["kind"] == "directory" else "")
 
 
-def moved_line(moved: Moved) -> str:
+def moved_line(moved: Transfer) -> str:
     """What an upload or a copy did, in a line."""
     if moved.files is None:
         return safe(f"copied to {moved.target}")

@@ -20,7 +20,7 @@ from pai_backend.engine.kubernetes.status.exits import exit_of
 from pai_backend.engine.kubernetes.status.refusals import start_error
 from pai_backend.engine.kubernetes.status.task import EXPLAINED, Around, read_task
 from pai_backend.engine.kubernetes.status.view import time_of, view_of
-from pai_backend.model.cluster_settings import Patience
+from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.plan import RegistryLogin, StagedInput
 from pai_backend.model.pod_settings import PodSettings
 from tests.kubernetes import pod_cases
@@ -44,7 +44,7 @@ def read_as_expected(name: str, pod: Json) -> None:
     view = view_of(pod)
     end = exit_of(view)[0].at if view.over else None
     now = end + EXPLAINED if end is not None else created
-    assert_reads(read_task(slim_pod(pod), Around(now, Patience())), READINGS[name])
+    assert_reads(read_task(slim_pod(pod), Around(now, TroublePatience())), READINGS[name])
 
 
 async def test_every_end_and_every_trouble_is_read_as_what_it_is(kubernetes: Kubernetes, namespace: Kubectl) -> None:
@@ -184,7 +184,7 @@ async def test_one_deletion_collects_all_of_an_attempt(kubernetes: Kubernetes, n
     await namespace("delete", "configmap", bench.owner.name)
     ended = await bench.over(name)
     assert ended["metadata"]["deletionTimestamp"]
-    seen = read_task(slim_pod(ended), Around(datetime.now(UTC), Patience())).seen
+    seen = read_task(slim_pod(ended), Around(datetime.now(UTC), TroublePatience())).seen
     assert seen.exit is not None
     assert seen.exit.reason == "vanished"
     await namespace("wait", "--for=delete", "--timeout=60s", f"secret/{name}")

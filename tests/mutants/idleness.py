@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from pai_backend.lifecycle.idleness import Sight, Turn, looked
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.idle import IdleClock, UseSource
 
 After = tuple[IdleClock, Turn]
 
@@ -34,7 +34,9 @@ def takes_what_is_unread_for_use(clock: IdleClock | None, sight: Sight, timeout:
     """A Jupyter server that does not answer keeps its job for ever."""
     after, turn = looked(clock, sight, timeout)
     return (
-        (after.model_copy(update={"since": sight.at}), Turn.NONE) if Source.KERNELS in sight.unread else (after, turn)
+        (after.model_copy(update={"since": sight.at}), Turn.NONE)
+        if UseSource.KERNELS in sight.unread
+        else (after, turn)
     )
 
 
@@ -54,7 +56,7 @@ def counts_what_it_could_not_see(clock: IdleClock | None, sight: Sight, timeout:
 def begins_anew_after_a_failed_look(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
     """GPUs that cannot be read now and then keep their job for ever."""
     after, turn = looked(clock, sight, timeout)
-    return (after.model_copy(update={"since": sight.at}), turn) if Source.GPU in sight.unread else (after, turn)
+    return (after.model_copy(update={"since": sight.at}), turn) if UseSource.GPU in sight.unread else (after, turn)
 
 
 def never_stops(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:

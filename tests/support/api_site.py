@@ -20,12 +20,12 @@ import tornado.netutil
 from pai_backend.access.proxy import ServiceProxy, proxy_rules
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
-from pai_backend.api.context import Address, ApiContext, CellRules, Site
+from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.wire import MEDIA_TYPE, Check
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
-from pai_backend.auth.limits import Limits, limits
+from pai_backend.auth.limits import RateLimits, limits
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine, LogStream
@@ -107,7 +107,7 @@ class ApiSite:
     engine: LogEngine
     changes: Changes
     ctx: ApiContext
-    gateway: list[Address] = field(default_factory=list)
+    gateway: list[PublicAddress] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
     def client(self, token: str | None = ALICE) -> httpx.AsyncClient:
@@ -130,7 +130,7 @@ async def running_api(
     *,
     max_document_bytes: int = 1_048_576,
     accounts: Sequence[Account] = (),
-    rates: Limits | None = None,
+    rates: RateLimits | None = None,
     files: FileRoom | None = None,
     cells: CellRules | None = None,
     nodes: Sequence[Node] = (),
@@ -149,7 +149,7 @@ async def running_api(
     proxy = ServiceProxy(store, engine.as_engine(), domain="localhost", signing_key="k" * 64, entrants=identity)
     (listener,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    gateway = [Address("127.0.0.1", 2222)]
+    gateway = [PublicAddress("127.0.0.1", 2222)]
     checks = [Check(name="database", ok=True, message="answers")]
 
     async def outcomes() -> Sequence[Check]:

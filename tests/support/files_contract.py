@@ -13,7 +13,7 @@ from typing import Protocol
 import pytest
 
 from pai_backend.storage.faults import Absent, StorageFault
-from pai_backend.storage.files import Conflict, Files, Parts
+from pai_backend.storage.files import Files, Parts, PathConflict
 
 
 class Behind(Protocol):
@@ -85,14 +85,14 @@ class FilesContract:
         first = files.upload(path, 0)
         first.write(b"0123")
         first.close()
-        with pytest.raises(Conflict, match="only 4 bytes"):
+        with pytest.raises(PathConflict, match="only 4 bytes"):
             files.upload(path, 5)
         assert files.kept(path) == 4
 
     def test_two_uploads_of_one_file_do_not_mix(self, files: Files, top: Parts) -> None:
         first = files.upload((*top, "f"), 0)
         try:
-            with pytest.raises(Conflict, match="by another request"):
+            with pytest.raises(PathConflict, match="by another request"):
                 files.upload((*top, "f"), 0)
         finally:
             first.close()
@@ -100,7 +100,7 @@ class FilesContract:
 
     def test_damaged_bytes_are_refused_and_forgotten(self, files: Files, behind: Behind, top: Parts) -> None:
         behind.put((*top, "f"), b"old")
-        with pytest.raises(Conflict, match="SHA-256"):
+        with pytest.raises(PathConflict, match="SHA-256"):
             write(files, (*top, "f"), b"damaged", sha256=hashlib.sha256(b"meant").hexdigest())
         assert (behind.get((*top, "f")), files.kept((*top, "f"))) == (b"old", 0)
 
@@ -116,7 +116,7 @@ class FilesContract:
 
     def test_a_directory_is_not_replaced_by_a_file(self, files: Files, top: Parts) -> None:
         files.make_directory((*top, "d"))
-        with pytest.raises(Conflict, match="is a directory"):
+        with pytest.raises(PathConflict, match="is a directory"):
             files.upload((*top, "d"), 0)
 
     def test_reading_begins_anywhere(self, files: Files, behind: Behind, top: Parts) -> None:
@@ -141,7 +141,7 @@ class FilesContract:
     def test_files_and_directories_are_removed(self, files: Files, behind: Behind, top: Parts) -> None:
         behind.put((*top, "d", "deep", "f"), b"1")
         behind.put((*top, "g"), b"2")
-        with pytest.raises(Conflict, match="is not empty"):
+        with pytest.raises(PathConflict, match="is not empty"):
             files.remove((*top, "d"), recursive=False)
         files.remove((*top, "g"), recursive=False)
         files.remove((*top, "d"), recursive=True)
@@ -183,7 +183,7 @@ class FilesContract:
     def test_more_than_was_measured_is_not_copied(self, files: Files, behind: Behind, top: Parts) -> None:
         behind.put((*top, "d", "a"), b"123")
         behind.put((*top, "d", "b"), b"456")
-        with pytest.raises(Conflict, match="has grown"):
+        with pytest.raises(PathConflict, match="has grown"):
             files.copy((*top, "d"), (*top, "e"), 100, 5)
         assert names(files, top) == ["d"]
         files.copy((*top, "d"), (*top, "e"), 100, 6)

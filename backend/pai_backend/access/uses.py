@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from pai_backend.model.errors import Unavailable
-from pai_backend.model.idle import Source
+from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.store.idling import IdleStore
 
@@ -23,7 +23,7 @@ REMEMBERED = 4096  # last writes that are remembered
 
 log = logging.getLogger(__name__)
 
-_Key = tuple[JobUid, Source]
+_Key = tuple[JobUid, UseSource]
 
 
 def _utc_now() -> datetime:
@@ -41,7 +41,7 @@ class Uses:
         self._written: dict[_Key, float] = {}
         self._news = asyncio.Event()
 
-    def note(self, job: JobUid, source: Source, timeout_s: int) -> None:
+    def note(self, job: JobUid, source: UseSource, timeout_s: int) -> None:
         """The job is used now. ``timeout_s``: its idle timeout. Cheap enough to be called for every message."""
         key = job, source
         self._seen[key] = self._clock()

@@ -49,7 +49,7 @@ def most_connections(descriptors: int) -> int:
     return max(8, descriptors - max(descriptors // _KEPT_PART, _KEPT_LEAST))
 
 
-class Waiting(HTTPServerConnectionDelegate):
+class WaitingConnections(HTTPServerConnectionDelegate):
     """The server's delegate: passes requests on, and knows which connections wait for one, and who asks."""
 
     def __init__(self, target: HTTPServerConnectionDelegate, proxies: Sequence[IPv4Network | IPv6Network] = ()) -> None:
@@ -94,7 +94,7 @@ class _Begun(HTTPMessageDelegate):
     """One request; notes that its header has come."""
 
     def __init__(
-        self, inner: HTTPMessageDelegate, waiting: Waiting, connection: object, request_conn: HTTPConnection
+        self, inner: HTTPMessageDelegate, waiting: WaitingConnections, connection: object, request_conn: HTTPConnection
     ) -> None:
         self._inner, self._waiting, self._connection, self._request_conn = inner, waiting, connection, request_conn
 
@@ -122,7 +122,7 @@ class _Begun(HTTPMessageDelegate):
 class Acceptor:
     """Accepts connections at one listener for a server."""
 
-    def __init__(self, listener: socket.socket, server: HTTPServer, waiting: Waiting, most: int) -> None:
+    def __init__(self, listener: socket.socket, server: HTTPServer, waiting: WaitingConnections, most: int) -> None:
         self._listener, self._server, self._waiting = listener, server, waiting
         self.most = most
         self._room = most

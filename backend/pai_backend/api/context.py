@@ -17,7 +17,7 @@ from pai_backend.api.rules import LiveRules
 from pai_backend.api.snapshot import Snapshots
 from pai_backend.api.wire import Check
 from pai_backend.auth.identity import Identity
-from pai_backend.auth.limits import Limits
+from pai_backend.auth.limits import RateLimits
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
 from pai_backend.engine.local.accounts import NoAccount, SystemAccounts
@@ -36,7 +36,7 @@ from pai_backend.store.base import Store
 
 
 @dataclass(frozen=True)
-class Address:
+class PublicAddress:
     """A host and port that users can reach."""
 
     host: str
@@ -48,7 +48,7 @@ class Granted(Protocol):
 
     @property
     def url(self) -> str:
-        """Address with a host name of its own."""
+        """PublicAddress with a host name of its own."""
         ...
 
     @property
@@ -136,11 +136,11 @@ class ApiContext:
     store: Store
     engine: Engine
     identity: Identity
-    limits: Limits
+    limits: RateLimits
     proxy: Grants
     changes: Changes
     metrics: Metrics
-    gateway: Callable[[], Address | None]
+    gateway: Callable[[], PublicAddress | None]
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
     log_place: LogPlace | None = None

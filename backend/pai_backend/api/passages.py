@@ -20,7 +20,7 @@ LARGE_BYTES = 8_192  # more than this is scrubbed in a thread: it may take over 
 
 
 @dataclass(frozen=True)
-class Passage:
+class LogPassage:
     """A part of a log: one stream of a task from a byte on; a negative offset counts from the end.
 
     ``follow``: until the task has ended and all is read. ``over``: the task has ended, so that nothing is held back.
@@ -33,7 +33,9 @@ class Passage:
     over: bool = False
 
 
-async def read_passage(engine: Engine, passage: Passage, scrubber: Scrubber) -> AsyncGenerator[tuple[int, bytes], None]:
+async def read_passage(
+    engine: Engine, passage: LogPassage, scrubber: Scrubber
+) -> AsyncGenerator[tuple[int, bytes], None]:
     """The passage in pieces, scrubbed, each with the offset of its first byte; the first one may be empty.
 
     What rotation has taken is skipped. Raises KeyError for a task that the engine does not know.
@@ -61,7 +63,7 @@ async def read_passage(engine: Engine, passage: Passage, scrubber: Scrubber) -> 
             return
 
 
-async def _from(engine: Engine, passage: Passage, start: int) -> AsyncGenerator[bytes, None]:
+async def _from(engine: Engine, passage: LogPassage, start: int) -> AsyncGenerator[bytes, None]:
     pieces: AsyncIterator[bytes] = engine.logs(passage.uid, passage.stream, start, passage.follow)
     async for piece in pieces:
         yield piece

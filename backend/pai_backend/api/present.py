@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from pai_backend.api.context import Address, Site
+from pai_backend.api.context import PublicAddress, Site
 from pai_backend.api.wire import (
     IdleWire,
     JobDetail,
@@ -54,7 +54,9 @@ def summary(row: JobSummary) -> dict[str, object]:
     }
 
 
-def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | None = None, doubt: str = "") -> JobDetail:
+def detail(
+    job: Job, site: Site, gateway: PublicAddress | None, clock: IdleClock | None = None, doubt: str = ""
+) -> JobDetail:
     """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong."""
     spec = job.spec
     return JobDetail(
@@ -120,7 +122,7 @@ def _idle(job: Job, clock: IdleClock | None) -> IdleWire | None:
     )
 
 
-def _task(job: Job, task: Task, gateway: Address | None) -> TaskWire:
+def _task(job: Job, task: Task, gateway: PublicAddress | None) -> TaskWire:
     placement, alias = task.placement, task_alias(job.alias, job.spec, task.role, task.index)
     return TaskWire(
         uid=task.uid,
@@ -156,7 +158,7 @@ def _task_exit(exit_: TaskExit) -> TaskExitWire:
     )
 
 
-def ssh_command(alias: str, gateway: Address | None) -> str:
+def ssh_command(alias: str, gateway: PublicAddress | None) -> str:
     """The command that logs in under this name; empty while the gateway's address is not known."""
     if gateway is None:
         return ""

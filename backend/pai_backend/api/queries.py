@@ -185,7 +185,7 @@ class TailQuery(Query):
         return self.dashed or self.tail_mode
 
 
-class Login(Model):
+class PasswordLogin(Model):
     """Name and password of a user, as JSON or as a form."""
 
     username: str = Field(max_length=255)

@@ -13,7 +13,7 @@ from pai_backend.api.wire import Alive, Check, Readiness
 from pai_backend.model.errors import Unavailable
 
 
-class Front(tornado.httputil.HTTPServerConnectionDelegate):
+class StartingDelegate(tornado.httputil.HTTPServerConnectionDelegate):
     """The server's delegate, whose target is replaced once, when everything is there.
 
     So the port is taken and answers from the first moment, and nothing has to be torn down at the change.

@@ -22,7 +22,7 @@ from functools import partial
 
 from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.guessing import Guesses
-from pai_backend.auth.lockouts import Lockouts
+from pai_backend.auth.lockouts import LockoutCache
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.account import Account
@@ -47,7 +47,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Lane:
+class PasswordLane:
     """Checks of passwords that wait for each other, in threads of their own."""
 
     def __init__(self, at_once: int, begin: Callable[[], None] | None = None) -> None:
@@ -64,11 +64,13 @@ class Identity:
     ) -> None:
         self.accounts = accounts
         self._store, self._table, self._now = store, table, now
-        self._checks = Lane(CHECKS_AT_ONCE)
-        self._suspects = Lane(1, _yield_to_others)  # likely guesses wait for each other; other sign-ins do not for them
+        self._checks = PasswordLane(CHECKS_AT_ONCE)
+        self._suspects = PasswordLane(
+            1, _yield_to_others
+        )  # likely guesses wait for each other; other sign-ins do not for them
         self._held = 0
         self.guesses = Guesses()
-        self.lockouts = Lockouts(store.grants.lockouts)
+        self.lockouts = LockoutCache(store.grants.lockouts)
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 
     async def of_header(self, header: str) -> User | None:

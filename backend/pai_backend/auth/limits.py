@@ -42,7 +42,7 @@ class RateLimit:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RateLimits:
     """The limits of one process."""
 
     requests: RateLimit
@@ -55,9 +55,9 @@ def limits(
     lists_per_minute: int = 0,
     submissions_per_hour: int = 0,
     clock: Callable[[], float] = time.monotonic,
-) -> Limits:
+) -> RateLimits:
     """Limits in OpenPAI's spans; 0: no limit."""
-    return Limits(
+    return RateLimits(
         RateLimit(requests_per_minute, 60, "requests", clock),
         RateLimit(lists_per_minute, 60, "requests for lists", clock),
         RateLimit(submissions_per_hour, 3600, "submissions", clock),

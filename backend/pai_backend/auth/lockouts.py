@@ -9,7 +9,7 @@ from pai_backend.auth.fresh import Fresh
 from pai_backend.model.errors import LockedOut
 
 
-class Lockouts:
+class LockoutCache:
     """Asked at every request."""
 
     def __init__(self, read: Callable[[], Awaitable[Collection[str]]], clock: Callable[[], float] = time.monotonic):

@@ -23,7 +23,7 @@ from sqlalchemy import URL, make_url
 from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
-from pai_backend.processes.generations import Ended, take_lock
+from pai_backend.processes.generations import SupervisorEnded, take_lock
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.postgres import APPLICATION
 from pai_backend.store.tables import metadata
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     except ConfigError as error:
         sys.stderr.writelines(f"pai_backend: {line}\n" for line in error.lines)
         return EXIT_CONFIG
-    except (BackupError, Ended) as error:
+    except (BackupError, SupervisorEnded) as error:
         sys.stderr.write(f"pai_backend: {error}\n")
         return EXIT_FAULT
     except (OSError, sqlite3.Error) as error:
@@ -86,7 +86,7 @@ def backup(settings: Settings, place: Path, *, logs: bool) -> None:
 def restore(settings: Settings, place: Path, *, logs: bool) -> None:
     """Put a backup in the place of the database; what was there is kept beside it.
 
-    Raises BackupError, Ended when a backend runs in the data directory, OSError, sqlite3.Error.
+    Raises BackupError, SupervisorEnded when a backend runs in the data directory, OSError, sqlite3.Error.
     """
     if not (place / ABOUT).exists():
         raise BackupError(f"{place} is not a complete backup: it has no {ABOUT}; name a directory that `backup` made")

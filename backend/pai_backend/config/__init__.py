@@ -4,6 +4,6 @@
 and flags and is imported by the starting process alone, ``reference`` writes ``docs/configuration.md``.
 """
 
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 
-__all__ = ["Role", "Settings"]
+__all__ = ["ProcessRole", "Settings"]

@@ -9,7 +9,7 @@ from typing import Final, Self
 from pydantic import Field, model_validator
 
 from pai_backend.model.base import Model
-from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
+from pai_backend.model.cluster_settings import NamespacePer, NodeReading, TroublePatience
 from pai_backend.model.pod_settings import PodSettings
 
 LONGEST: Final = 40  # characters of what names of namespaces begin with; a digest of 22 may follow, and 63 is the limit
@@ -49,7 +49,7 @@ class KubernetesSettings(Model):
         "their own, `<namespace>-<name>`, which an administrator makes. Change it while nothing runs.",
     )
     pods: PodSettings = Field(default=PodSettings(), description="The pods of tasks.")
-    patience: Patience = Field(default=Patience(), description="How long problems of tasks may last.")
+    patience: TroublePatience = Field(default=TroublePatience(), description="How long problems of tasks may last.")
     nodes: NodeReading = Field(default=NodeReading(), description="Facts about nodes.")
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from pai_backend.config.files import ConfigError, ConfigFile, check_mode, read_file
 from pai_backend.config.keys import ENV_NESTED, ENV_PREFIX, Key, keys
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.model.validation import Loc, dotted, faults, nearest
 
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
@@ -29,7 +29,7 @@ class Invocation:
     """What a command line asks for."""
 
     settings: Settings
-    roles: tuple[Role, ...] = ()
+    roles: tuple[ProcessRole, ...] = ()
     ready_fd: int | None = None
     warnings: tuple[str, ...] = ()
 
@@ -214,17 +214,17 @@ def _unknown_arguments(unknown: Sequence[str]) -> list[str]:
     return lines or [f"command line: {len(unknown)} argument(s) too many. See --help."]
 
 
-def _roles(text: str | None) -> tuple[Role, ...]:
+def _roles(text: str | None) -> tuple[ProcessRole, ...]:
     if text is None:
         return ()
-    known = [role.value for role in Role]
-    roles: list[Role] = []
+    known = [role.value for role in ProcessRole]
+    roles: list[ProcessRole] = []
     for word in text.split(","):
         if word not in known:
             like = nearest(word, known)
             hint = f" Did you mean {like}?" if like else ""
             raise ConfigError(f"--role: {word!r} is not a role; roles are {', '.join(known)}.{hint}")
-        roles.append(Role(word))
+        roles.append(ProcessRole(word))
     return tuple(dict.fromkeys(roles))
 
 

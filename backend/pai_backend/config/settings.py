@@ -28,7 +28,7 @@ from pai_backend.model.labels import Labels, NodeRule, Taint
 from pai_backend.model.urls import is_http_url
 
 
-class Role(StrEnum):
+class ProcessRole(StrEnum):
     """A part of the backend that can run alone or beside others in one process."""
 
     API = "api"
@@ -337,8 +337,8 @@ class Settings(Model):
         description="File with these keys instead, one a line, newest first; made with mode 0600 when absent. "
         "Default: `secret.key` in the data directory.",
     )
-    processes: tuple[tuple[Role, ...], ...] = Field(
-        default=((Role.API, Role.CONTROLLER), (Role.GATEWAY,), (Role.AGENT,)),
+    processes: tuple[tuple[ProcessRole, ...], ...] = Field(
+        default=((ProcessRole.API, ProcessRole.CONTROLLER), (ProcessRole.GATEWAY,), (ProcessRole.AGENT,)),
         description="Roles grouped into processes; roles are api, controller, gateway, agent.",
     )
     api: ApiSettings = Field(default=ApiSettings(), description="The HTTP API.")
@@ -430,7 +430,7 @@ class Settings(Model):
         twice = next((role for role in roles if roles.count(role) > 1), None)
         if twice is not None:
             raise ValueError(f"processes: the role {twice} is listed twice")
-        if self.gateway.processes > 1 and (Role.GATEWAY,) not in self.processes and Role.GATEWAY in roles:
+        if self.gateway.processes > 1 and (ProcessRole.GATEWAY,) not in self.processes and ProcessRole.GATEWAY in roles:
             raise ValueError("gateway.processes: more than one needs the gateway in processes of its own")
         return self
 

@@ -26,7 +26,7 @@ from pai_backend.lifecycle.idleness import (
     warning_sentence,
 )
 from pai_backend.model.errors import Unavailable
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, Phase
 from pai_backend.store.base import NewEvent, Store
@@ -97,7 +97,7 @@ class IdleKeeper:
         for job in over:
             await self._stop(job)
 
-    async def _look(self, job: Job, written: Mapping[Source, datetime]) -> Sight | None:
+    async def _look(self, job: Job, written: Mapping[UseSource, datetime]) -> Sight | None:
         """A look at one job; None, which counts as not watched, when it cannot be looked at for a fault of ours."""
         try:
             return await self._watcher.look(job, written)
@@ -163,7 +163,7 @@ class Watcher:
         self._room = asyncio.Semaphore(TOGETHER)
         self._gpus = GpuLooks(engine)
 
-    async def look(self, job: Job, written: Mapping[Source, datetime]) -> Sight:
+    async def look(self, job: Job, written: Mapping[UseSource, datetime]) -> Sight:
         """What uses a job with an idle timeout now; ``written`` are the uses that others have written."""
         assert job.spec.idle_timeout_s is not None
         timeout = timedelta(seconds=job.spec.idle_timeout_s)
@@ -176,18 +176,18 @@ class Watcher:
             asyncio.gather(*(self._ask(server) for server in asked)),
             self._gpus.look(job.uid, measured, timeout),
         )
-        counted, working, unread = dict(written), set[Source](), dict[Source, str]()
+        counted, working, unread = dict(written), set[UseSource](), dict[UseSource, str]()
         heard = {server.name: one for server, one in zip(asked, said, strict=True) if isinstance(one, Activity)}
         if any(one.busy for one in heard.values()):
-            working.add(Source.KERNELS)
+            working.add(UseSource.KERNELS)
         if silent := [str(one) for one in said if isinstance(one, Unread)]:
-            unread[Source.KERNELS] = silent[0]
+            unread[UseSource.KERNELS] = silent[0]
         else:  # kernels show whether a user works; an open page does not
-            counted.pop(Source.PAGE, None)
+            counted.pop(UseSource.PAGE, None)
         if gpus.works:
-            working.add(Source.GPU)
+            working.add(UseSource.GPU)
         if gpus.unread:
-            unread[Source.GPU] = gpus.unread
+            unread[UseSource.GPU] = gpus.unread
         marks = {name: one.mark for name, one in heard.items()}
         since = running_since(job)
         return Sight(self._clock(), self._since, since, counted, frozenset(working), marks, unread)

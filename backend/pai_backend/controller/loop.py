@@ -39,7 +39,7 @@ from pai_backend.model.waiting import Waiting
 from pai_backend.scheduling.jobs.history import MOST_KINDS, History
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
-from pai_backend.storage.reach import Reach
+from pai_backend.storage.reach import StorageReach
 from pai_backend.store.base import Fenced, Store
 from pai_backend.store.deletion import Retention
 
@@ -172,7 +172,7 @@ class ControllerOptions:
     grace_s: float = 10.0
     ports: PortRange = field(default_factory=PortRange)
     default_fs_uri: str = ""
-    reach: Reach | None = None
+    reach: StorageReach | None = None
     keep: timedelta = KEEP
     keep_orphans: timedelta | None = None
     cluster: Setting = field(default_factory=Setting)

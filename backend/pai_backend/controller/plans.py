@@ -36,7 +36,7 @@ from pai_backend.model.plan import PeerAccess, RegistryLogin, TeamStorage
 from pai_backend.model.spec import ImageAuth, TaskRole
 from pai_backend.model.tags import UnresolvedTag, fill
 from pai_backend.storage.faults import Away, StorageFault
-from pai_backend.storage.reach import Mount, Reach
+from pai_backend.storage.reach import StorageReach, TeamMount
 from pai_backend.store.base import Store, peer_key_slot
 
 MAX_BYTES = 4096  # three short lines
@@ -49,7 +49,7 @@ AT_ONCE = 4  # readers are processes
 class ImageLogins:
     """Logins of jobs, read when asked for. ``clock`` is monotonic, in seconds."""
 
-    def __init__(self, reach: Reach, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, reach: StorageReach, clock: Callable[[], float] = monotonic) -> None:
         self._reach = reach
         self._clock = clock
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -139,7 +139,7 @@ class Planner:
         self,
         store: Store,
         default_fs_uri: str = "",
-        reach: Reach | None = None,
+        reach: StorageReach | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
@@ -147,7 +147,7 @@ class Planner:
         self.secrets = JobSecrets(store)
         self.records = JobRecords(store)
         self._default_fs_uri = default_fs_uri
-        self._reach = reach or Reach(default_fs_uri)
+        self._reach = reach or StorageReach(default_fs_uri)
         self._logins = ImageLogins(self._reach)
         self._parts = PartsMemory(default_fs_uri)
         self._gateway_key: str | None = None
@@ -226,7 +226,7 @@ FOLDER = "mnt"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
-def with_storages(plan: TaskPlan, job: Job, reach: Reach) -> TaskPlan:
+def with_storages(plan: TaskPlan, job: Job, reach: StorageReach) -> TaskPlan:
     """The plan with the storages of its job, and a variable ``PAI_STORAGE_<name>`` for each.
 
     Raises StartRefused for one that is no longer there or no longer granted, and when an input of the task has
@@ -247,7 +247,7 @@ def with_storages(plan: TaskPlan, job: Job, reach: Reach) -> TaskPlan:
     return plan.model_copy(update={"env": env, "storages": tuple(storages)})
 
 
-def variable(mount: Mount) -> str:
+def variable(mount: TeamMount) -> str:
     """The environment variable that names a storage; a shell can read it."""
     return f"PAI_STORAGE_{_NOT_A_NAME.sub('_', mount.name)}"
 

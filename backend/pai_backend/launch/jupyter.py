@@ -21,7 +21,7 @@ from enum import StrEnum
 from itertools import starmap
 from typing import cast
 
-from pai_backend.launch.shell_words import Budget, known, simple_commands
+from pai_backend.launch.shell_words import VariableBudget, known, simple_commands
 from pai_backend.model.digits import whole_number
 from pai_backend.model.spec import DocumentWarning, JobSpec
 
@@ -93,10 +93,10 @@ class JupyterCommand:
 
 def find_jupyter(command: str, env: Mapping[str, str]) -> JupyterCommand | None:
     """The first Jupyter server that this shell text starts, or None. ``env`` are the variables it will see."""
-    return _find(command, env, Budget(), MAX_SCRIPTS)
+    return _find(command, env, VariableBudget(), MAX_SCRIPTS)
 
 
-def _find(command: str, env: Mapping[str, str], budget: Budget, deeper: int) -> JupyterCommand | None:
+def _find(command: str, env: Mapping[str, str], budget: VariableBudget, deeper: int) -> JupyterCommand | None:
     for words, seen in starmap(_unwrapped, simple_commands(command, env, budget)):
         arguments = _server_arguments(words)
         if arguments is not None:

@@ -43,7 +43,7 @@ def known(text: str) -> bool:
     return UNKNOWN not in text
 
 
-class Budget:
+class VariableBudget:
     """How many characters variables may still add. One for a text and all texts within it: they can double at each."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Budget:
         return value if self._left >= 0 else UNKNOWN
 
 
-def simple_commands(text: str, env: Mapping[str, str], budget: Budget | None = None) -> Iterator[SimpleCommand]:
+def simple_commands(text: str, env: Mapping[str, str], budget: VariableBudget | None = None) -> Iterator[SimpleCommand]:
     """The commands of ``text`` in order, with ``env`` as the variables known beforehand.
 
     Assignments without a command, and ``export NAME=value``, hold for what follows. What stands behind ``MAX_TEXT``
@@ -66,7 +66,7 @@ def simple_commands(text: str, env: Mapping[str, str], budget: Budget | None = N
         return
     # Nothing is copied: a text may hold thousands of variables, and as many texts within it that see them.
     variables: ChainMap[str, str] = ChainMap({}, cast(MutableMapping[str, str], env))
-    reader = _Reader(text[:MAX_TEXT], variables, budget or Budget())
+    reader = _Reader(text[:MAX_TEXT], variables, budget or VariableBudget())
     while (words := reader.command()) is not None:
         begin = 0
         while begin < len(words) and words[begin] in _RESERVED:
@@ -87,7 +87,7 @@ def simple_commands(text: str, env: Mapping[str, str], budget: Budget | None = N
 class _Reader:
     """Splits into words while it expands; one ``command()`` call reads up to the next operator."""
 
-    def __init__(self, text: str, variables: Mapping[str, str], budget: Budget) -> None:
+    def __init__(self, text: str, variables: Mapping[str, str], budget: VariableBudget) -> None:
         self._text = text
         self._at = 0
         self._budget = budget

@@ -25,7 +25,7 @@ from enum import StrEnum
 from typing import Final
 
 from pai_backend.model.duration import duration_text
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.job import Job, Phase
 
 MOST_NOTICE: Final = timedelta(minutes=10)
@@ -65,10 +65,10 @@ class Sight:
     at: datetime
     watching_since: datetime
     running_since: datetime | None
-    written: Mapping[Source, datetime] = field(default_factory=dict)
-    working: frozenset[Source] = frozenset()
+    written: Mapping[UseSource, datetime] = field(default_factory=dict)
+    working: frozenset[UseSource] = frozenset()
     kernels: Mapping[str, str] = field(default_factory=dict)
-    unread: Mapping[Source, str] = field(default_factory=dict)
+    unread: Mapping[UseSource, str] = field(default_factory=dict)
 
 
 def notice(timeout: timedelta) -> timedelta:
@@ -143,7 +143,7 @@ def _stood(clock: IdleClock, now: IdleClock, unwatched: timedelta) -> IdleClock:
 
 def _marked(clock: IdleClock, sight: Sight) -> IdleClock:
     """The clock with what is compared at the next look."""
-    held_since = (clock.held_since or sight.at) if Source.GPU in sight.unread else None
+    held_since = (clock.held_since or sight.at) if UseSource.GPU in sight.unread else None
     return clock.model_copy(
         update={
             "looked_at": sight.at,
@@ -156,16 +156,16 @@ def _marked(clock: IdleClock, sight: Sight) -> IdleClock:
     )
 
 
-def _use(clock: IdleClock, sight: Sight) -> Source | None:
+def _use(clock: IdleClock, sight: Sight) -> UseSource | None:
     """What has used the job since the last look, or uses it now."""
     if sight.working:
         return min(sight.working)
     if changed := [source for source, mark in sight.written.items() if mark != clock.written.get(source)]:
         return min(changed)
     if any(mark and mark != clock.kernels.get(server) for server, mark in sight.kernels.items()):
-        return Source.KERNELS
+        return UseSource.KERNELS
     started, before = sight.running_since, clock.started
-    return Source.START if started is not None and (before is None or started > before) else None
+    return UseSource.START if started is not None and (before is None or started > before) else None
 
 
 def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
@@ -197,7 +197,7 @@ def held_sentence(clock: IdleClock, timeout: timedelta) -> str:
     """What the owner of a job is told whose GPUs hold the clock."""
     since = clock.held_since if clock.held_since is not None else clock.looked_at
     return (
-        f"Its GPUs could not be looked at since {since:%Y-%m-%d %H:%M:%S} UTC: {clock.unread.get(Source.GPU, '')}. "
+        f"Its GPUs could not be looked at since {since:%Y-%m-%d %H:%M:%S} UTC: {clock.unread.get(UseSource.GPU, '')}. "
         f"They may work, so it is not stopped for being idle, whatever its idleTimeout of {_duration(timeout)} says; "
         "stop it yourself when you no longer need it."
     )

@@ -17,7 +17,7 @@ class NamespacePer(StrEnum):
     USER = "user"
 
 
-class Patience(Model):
+class TroublePatience(Model):
     """How long a trouble may go on before a task is given up, in seconds."""
 
     pull_s: int = Field(default=300, ge=0, description="Seconds that fetching an image may keep failing.")

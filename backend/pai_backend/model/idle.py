@@ -11,7 +11,7 @@ from pydantic import Field
 from pai_backend.model.base import Model
 
 
-class Source(StrEnum):
+class UseSource(StrEnum):
     """What can use a job."""
 
     START = "start"
@@ -36,20 +36,22 @@ class IdleClock(Model):
     )
     looked_at: datetime
     used_at: datetime | None = Field(default=None, description="The last use that was seen.")
-    used_by: Source | None = Field(default=None, description="What that was.")
+    used_by: UseSource | None = Field(default=None, description="What that was.")
     warned_at: datetime | None = Field(
         default=None, description="When its owner was warned of the stop; moved with what was not watched."
     )
     started: datetime | None = Field(
         default=None, description="When the last of its tasks began, by the engine's clock."
     )
-    written: Mapping[Source, datetime] = Field(
+    written: Mapping[UseSource, datetime] = Field(
         default={}, description="The last uses as they were written down, each by the clock of who wrote it."
     )
     kernels: Mapping[str, str] = Field(
         default={}, description="By Jupyter server: its own time of the last activity of a kernel or terminal."
     )
-    unread: Mapping[Source, str] = Field(default={}, description="What could not be looked at the last time, and why.")
+    unread: Mapping[UseSource, str] = Field(
+        default={}, description="What could not be looked at the last time, and why."
+    )
     held_since: datetime | None = Field(
         default=None,
         description="Since when its GPUs cannot be read, so that the clock stands; the last use where that is later.",

@@ -29,7 +29,7 @@ class Network(StrEnum):
     """The node's own network, as in OpenPAI: direct, and nothing between InfiniBand and the task."""
 
 
-class Names(StrEnum):
+class PeerNames(StrEnum):
     """How the names of peers on the pod network are made addresses of."""
 
     HOSTS = "hosts"
@@ -80,7 +80,7 @@ def _cidr(text: str) -> str:
 Cidr = Annotated[str, AfterValidator(_cidr)]
 
 
-class GpuSettings(Model):
+class PodGpuSettings(Model):
     """How tasks get their GPUs."""
 
     by: Literal["device-plugin", "visible-devices"] = Field(
@@ -206,7 +206,9 @@ class PodSettings(Model):
     network: Network = Field(
         default=Network.POD, description="How ports are reached: `pod`, `host-port` or `host` (OpenPAI's way)."
     )
-    names: Names = Field(default=Names.HOSTS, description="How peers are found on the pod network: `hosts` or `dns`.")
+    names: PeerNames = Field(
+        default=PeerNames.HOSTS, description="How peers are found on the pod network: `hosts` or `dns`."
+    )
     cluster_domain: str = Field(
         default="cluster.local", pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", description="Domain of the cluster."
     )
@@ -232,7 +234,7 @@ class PodSettings(Model):
         default=0, ge=0, description="MiB of the node's disk that a task may fill; 0: no limit of ours."
     )
     tolerations: tuple[Toleration, ...] = Field(default=(), description="Taints that all tasks tolerate.")
-    gpus: GpuSettings = Field(default=GpuSettings(), description="How tasks get their GPUs.")
+    gpus: PodGpuSettings = Field(default=PodGpuSettings(), description="How tasks get their GPUs.")
     infiniband: InfinibandSettings | None = Field(
         default=None, description="InfiniBand: `{resource, count, capabilities}`. None: roles cannot ask for it."
     )

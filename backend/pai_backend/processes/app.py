@@ -22,11 +22,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.model.base import SHARES_NAMES
 from pai_backend.platform import logs
 from pai_backend.platform.descriptors import raise_limit
-from pai_backend.processes.components import Components, Life, ReadyLine, RoleError
+from pai_backend.processes.components import Components, ProcessLife, ReadyLine, RoleError
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
 
 log = logging.getLogger(__name__)
@@ -47,8 +47,8 @@ def run_inherited(arguments: list[str], version: str) -> int:
         os.set_inheritable(descriptor, False)
     settings_fd, lifeline_fd, ready_fd, generation, *port = descriptors
     listener = socket.socket(fileno=port[0]) if port else None
-    roles = tuple(Role(word) for word in given.role.split(","))
-    life = Life(given.copy, generation, listener)
+    roles = tuple(ProcessRole(word) for word in given.role.split(","))
+    life = ProcessLife(given.copy, generation, listener)
     return _run(_inherited_settings(settings_fd), roles, version, lifeline_fd, ready_fd, life)
 
 
@@ -73,26 +73,26 @@ def _inherited_settings(descriptor: int) -> Settings:
     return Settings.model_validate(values)
 
 
-def run_alone(settings: Settings, roles: tuple[Role, ...], version: str, ready_fd: int | None) -> int:
+def run_alone(settings: Settings, roles: tuple[ProcessRole, ...], version: str, ready_fd: int | None) -> int:
     """Run roles in this process without a supervisor, as a container would."""
     if settings.log_dir is not None:
         logs.redirect(settings.log_dir / f"{process_name(roles)}.log")
-    return _run(settings, roles, version, None, ready_fd, Life())
+    return _run(settings, roles, version, None, ready_fd, ProcessLife())
 
 
 def _run(
     settings: Settings,
-    roles: tuple[Role, ...],
+    roles: tuple[ProcessRole, ...],
     version: str,
     lifeline_fd: int | None,
     ready_fd: int | None,
-    life: Life,
+    life: ProcessLife,
 ) -> int:
     log_file = settings.log_dir / f"{process_name(roles, life.copy)}.log" if settings.log_dir is not None else None
     logs.configure(settings.log_level, log_file, settings.log_file_bytes)
     if not SHARES_NAMES:
         log.warning("this pydantic keeps in another way which fields a value has: jobs take more memory (ADR 0032)")
-    if roles != (Role.AGENT,):  # programs of users inherit the agent's, and some use select(2)
+    if roles != (ProcessRole.AGENT,):  # programs of users inherit the agent's, and some use select(2)
         raise_limit()
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     ready = ReadyLine(roles, ready_fd, supervised=lifeline_fd is not None)
@@ -117,11 +117,11 @@ def _first(error: BaseException) -> BaseException:
 
 async def run_roles(
     settings: Settings,
-    roles: tuple[Role, ...],
+    roles: tuple[ProcessRole, ...],
     version: str,
     ready: ReadyLine,
     lifeline_fd: int | None = None,
-    life: Life | None = None,
+    life: ProcessLife | None = None,
 ) -> None:
     """Run these roles until SIGTERM, SIGINT or the end of the lifeline.
 
@@ -136,7 +136,7 @@ async def run_roles(
     try:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(run(components, ready), name=role.value) for role, run in runs]
-            decides = bool({Role.API, Role.CONTROLLER} & set(roles))
+            decides = bool({ProcessRole.API, ProcessRole.CONTROLLER} & set(roles))
             keeping = group.create_task(components.reserve.keep()) if decides else None
             ending = group.create_task(stop.wait())
             await asyncio.wait([*running, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -148,13 +148,13 @@ async def run_roles(
         await components.aclose()
 
 
-def deadline_s(settings: Settings, roles: tuple[Role, ...]) -> int:
+def deadline_s(settings: Settings, roles: tuple[ProcessRole, ...]) -> int:
     """Seconds that this process has to end in: those that logins go through have a gateway's drain besides."""
-    drains = {Role.GATEWAY, Role.AGENT} & set(roles)
+    drains = {ProcessRole.GATEWAY, ProcessRole.AGENT} & set(roles)
     return DEADLINE_S + (math.ceil(settings.gateway.drain_s) if drains else 0)
 
 
-def _role(role: Role) -> RunRole:
+def _role(role: ProcessRole) -> RunRole:
     """The function that runs a role; its module is imported here and not before."""
     module = importlib.import_module(f"pai_backend.processes.roles.{role.value}")
     run: RunRole = module.run

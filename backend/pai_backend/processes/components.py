@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pai_backend.config.settings import NodeSettings, Role, Settings
+from pai_backend.config.settings import NodeSettings, ProcessRole, Settings
 from pai_backend.engine.providers import EngineProvider, Host, JobOwner, provider
 from pai_backend.model.errors import Unavailable
 from pai_backend.platform.disk_reserve import DiskReserve
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pai_backend.model.node import Node
     from pai_backend.processes.observed_engine import ObservedEngine
     from pai_backend.scheduling.config.model import ClusterConfig
-    from pai_backend.storage.reach import Reach
+    from pai_backend.storage.reach import StorageReach
     from pai_backend.storage.room import FileRoom
     from pai_backend.store.keyring import KeySource
     from pai_backend.store.sql import SqlStore
@@ -50,7 +50,7 @@ def key_source(settings: Settings) -> KeySource:
 
 
 @dataclass(frozen=True)
-class Life:
+class ProcessLife:
     """How this process came to be: which of several with the same roles it is, and what it inherited."""
 
     copy: int = 1
@@ -64,10 +64,15 @@ class Components:
     """Things made once a process, when the first role asks; heavy modules are imported only then."""
 
     def __init__(
-        self, settings: Settings, roles: tuple[Role, ...], version: str, stop: asyncio.Event, life: Life | None = None
+        self,
+        settings: Settings,
+        roles: tuple[ProcessRole, ...],
+        version: str,
+        stop: asyncio.Event,
+        life: ProcessLife | None = None,
     ) -> None:
         self.settings, self.roles, self.version, self.stop = settings, roles, version, stop
-        self.life = life or Life()
+        self.life = life or ProcessLife()
         self.hurry = asyncio.Event()
         """Set, some time after ``stop``, when what is still being waited for must be ended."""
         self.engine_root = settings.data_dir / "engine"
@@ -80,7 +85,7 @@ class Components:
         self._opening: asyncio.Task[SqlStore] | None = None
         self._holding = set(roles)
 
-    def let_go(self, role: Role, ready: ReadyLine) -> None:
+    def let_go(self, role: ProcessRole, ready: ReadyLine) -> None:
         """Note that a role, told to end, has given up all that its successor needs: ports, locks, files.
 
         When all have, the next generation may begin, while logins of this one go on.
@@ -173,15 +178,15 @@ class Components:
             others = f" (and {more} more faults)" if more else ""
             raise RoleError(f"cluster.config: {where}: {first.message}. {first.hint}{others}") from None
 
-    def reach(self) -> Reach:
+    def reach(self) -> StorageReach:
         """The storages as configured, and who may reach what of them."""
-        from pai_backend.storage.reach import Mount, Reach
+        from pai_backend.storage.reach import StorageReach, TeamMount
 
         storage = self.settings.storage
-        return Reach(
+        return StorageReach(
             default_fs_uri=self.settings.default_fs_uri,
             options={scheme: values.get_secret_value() for scheme, values in storage.options.items()},
-            mounts=tuple(Mount(mount.name, mount.uri, mount.users) for mount in storage.mounts),
+            mounts=tuple(TeamMount(mount.name, mount.uri, mount.users) for mount in storage.mounts),
             shared=storage.shared,
             tasks_share_our_rights=self.provider.tasks_run_as_backend(self.settings),
             owners=self.settings.engine.accounts.given,
@@ -307,12 +312,12 @@ class ReadyLine:
     To a supervisor (``supervised``) it says later, on the same descriptor, that the process is leaving.
     """
 
-    def __init__(self, roles: tuple[Role, ...], descriptor: int | None, *, supervised: bool = False) -> None:
+    def __init__(self, roles: tuple[ProcessRole, ...], descriptor: int | None, *, supervised: bool = False) -> None:
         self._waiting = set(roles)
         self._facts: dict[str, object] = {"pid": os.getpid()}
         self._descriptor, self._supervised = descriptor, supervised
 
-    def role_is_ready(self, role: Role, **facts: object) -> None:
+    def role_is_ready(self, role: ProcessRole, **facts: object) -> None:
         """Note that a role answers; after the last one the line is written."""
         self._waiting.discard(role)
         self._facts.update(facts)

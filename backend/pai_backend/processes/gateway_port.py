@@ -19,7 +19,7 @@ from pai_backend.platform.listening import bind, keep_port, kept_port
 FIRST_PORT, PORTS_TRIED = 2222, 200
 
 
-class NoPort(Exception):
+class GatewayPortTaken(Exception):
     """The port cannot be taken; the message is one line that names the key."""
 
 
@@ -27,7 +27,7 @@ def take(gateway: Mapping[str, Any], data_dir: Path) -> list[socket.socket]:
     """Listening sockets on the gateway's port, one for each of its processes.
 
     ``gateway`` has the keys ``host``, ``port`` and ``processes``, as configured. A port that was chosen is remembered
-    in ``data_dir``. Raises NoPort.
+    in ``data_dir``. Raises GatewayPortTaken.
     """
     host, configured, copies = str(gateway["host"]), int(gateway["port"]), int(gateway["processes"])
     kept = data_dir / "gateway.port"
@@ -40,7 +40,7 @@ def take(gateway: Mapping[str, Any], data_dir: Path) -> list[socket.socket]:
             continue
         keep_port(kept, port)
         return listeners
-    raise NoPort(f"gateway.port: no port from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} is free")
+    raise GatewayPortTaken(f"gateway.port: no port from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} is free")
 
 
 def bind_together(host: str, port: int, copies: int) -> list[socket.socket]:
@@ -80,6 +80,8 @@ def candidates(configured: int, kept: int | None, data_dir: Path) -> Iterator[in
         yield FIRST_PORT + (offset + step) % PORTS_TRIED
 
 
-def no_port(key: str, host: str, port: int, error: OSError) -> NoPort:
+def no_port(key: str, host: str, port: int, error: OSError) -> GatewayPortTaken:
     """The error for a port that cannot be taken, in the system's words."""
-    return NoPort(f"gateway.{key}: cannot listen on {host}:{port}: {os.strerror(error.errno or errno.EADDRNOTAVAIL)}")
+    return GatewayPortTaken(
+        f"gateway.{key}: cannot listen on {host}:{port}: {os.strerror(error.errno or errno.EADDRNOTAVAIL)}"
+    )

@@ -25,7 +25,7 @@ HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR2)
 """The signals that a supervisor acts on; held back while its program is replaced."""
 
 
-class Ended(Exception):
+class SupervisorEnded(Exception):
     """The supervisor must end now with this exit code and these last words."""
 
     def __init__(self, code: int, words: str = "") -> None:
@@ -34,7 +34,7 @@ class Ended(Exception):
 
 
 def take_lock(data_dir: Path) -> int:
-    """Hold ``backend.lock``. Raises Ended when another backend has this data directory."""
+    """Hold ``backend.lock``. Raises SupervisorEnded when another backend has this data directory."""
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = data_dir / "backend.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -43,7 +43,7 @@ def take_lock(data_dir: Path) -> int:
     except BlockingIOError:
         pid = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "not yet known"
         os.close(descriptor)
-        raise Ended(EXIT_RUNNING, f"a backend is running already in {data_dir} (pid {pid})") from None
+        raise SupervisorEnded(EXIT_RUNNING, f"a backend is running already in {data_dir} (pid {pid})") from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
@@ -52,13 +52,15 @@ def take_lock(data_dir: Path) -> int:
 def await_leftovers(data_dir: Path) -> int:
     """Hold ``runtime/processes.lock``, once the children of an earlier supervisor have released it or ended.
 
-    Raises Ended when they do neither in time.
+    Raises SupervisorEnded when they do neither in time.
     """
     (data_dir / "runtime").mkdir(exist_ok=True, mode=0o700)
     descriptor = os.open(data_dir / "runtime" / "processes.lock", os.O_RDWR | os.O_CREAT, 0o600)
 
     def give_up(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise Ended(EXIT_FAULT, f"processes of an earlier backend in {data_dir} do not end; stop them and try again")
+        raise SupervisorEnded(
+            EXIT_FAULT, f"processes of an earlier backend in {data_dir} do not end; stop them and try again"
+        )
 
     previous = signal.signal(signal.SIGALRM, give_up)
     signal.alarm(LEFTOVERS_S)
@@ -121,17 +123,17 @@ class Legacy:
 
 
 def newer_version(settings_fd: int) -> str:
-    """The version of the program that would follow. Raises Ended when it cannot run with our settings."""
+    """The version of the program that would follow. Raises SupervisorEnded when it cannot run with our settings."""
     command = [sys.executable, "-P", "-m", "pai_backend", "serve", "--check-inherited", str(settings_fd)]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CHECK_S, pass_fds=(settings_fd,)
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Ended(EXIT_FAULT, f"the installed program does not run: {type(error).__name__}") from None
+        raise SupervisorEnded(EXIT_FAULT, f"the installed program does not run: {type(error).__name__}") from None
     if done.returncode != 0:
         last = done.stderr.strip().rpartition("\n")[2]
-        raise Ended(done.returncode, f"the installed program does not take the configuration: {last}")
+        raise SupervisorEnded(done.returncode, f"the installed program does not take the configuration: {last}")
     return done.stdout.strip()
 
 

@@ -38,15 +38,15 @@ from pai_backend.platform import logs
 from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.platform.runtime_files import runtime_file
 from pai_backend.processes.children import Child, children_of, process_name
-from pai_backend.processes.gateway_port import NoPort, take
+from pai_backend.processes.gateway_port import GatewayPortTaken, take
 from pai_backend.processes.generations import (
     EXIT_CONFIG,
     EXIT_FAULT,
     EXIT_RUNNING,
     HEARD,
-    Ended,
     Former,
     Legacy,
+    SupervisorEnded,
     await_leftovers,
     keep_to_ourselves,
     newer_version,
@@ -92,7 +92,7 @@ class Supervisor:
         self._announced = legacy is not None
 
     def run(self, ready_fd: int | None, let_go: Callable[[], None], replace: Callable[[Sequence[int]], None]) -> None:
-        """Start everything and stay until SIGTERM or SIGINT. Raises Ended when the first start is refused.
+        """Start everything and stay until SIGTERM or SIGINT. Raises SupervisorEnded when the first start is refused.
 
         ``let_go`` is called when, told to end, all children have released what others need: a successor may begin.
         ``replace`` is called at SIGUSR2 with the children there are, and does not return unless the program cannot be
@@ -219,7 +219,7 @@ class Supervisor:
                 self._hear(child)
             if code == EXIT_CONFIG and not self._announced:
                 reason = (child.ready or {}).get("error", f"{child.name} refused its configuration")
-                raise Ended(EXIT_CONFIG, str(reason))
+                raise SupervisorEnded(EXIT_CONFIG, str(reason))
             how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
             log.warning("%s (pid %d) %s", child.name, child.process.pid, how)
             child.process = None
@@ -318,10 +318,10 @@ def supervise(settings_fd: int, ready_fd: int | None, legacy: Legacy | None = No
                 _replace(settings_fd, lock, listeners, children)
 
             Supervisor(settings, settings_fd, processes_lock, listeners, legacy).run(ready_fd, held.close, replace)
-    except Ended as end:
+    except SupervisorEnded as end:
         os.write(terminal, f"pai_backend: {end.words}\n".encode())
         return end.code
-    except NoPort as error:
+    except GatewayPortTaken as error:
         os.write(terminal, f"pai_backend: {error}\n".encode())
         return EXIT_CONFIG
     except OSError as error:
@@ -331,7 +331,7 @@ def supervise(settings_fd: int, ready_fd: int | None, legacy: Legacy | None = No
 
 
 def _listeners(settings: dict[str, Any], data_dir: Path, legacy: Legacy | None) -> list[socket.socket]:
-    """The gateway's port, if this backend has a gateway: taken, or left to us. Raises NoPort."""
+    """The gateway's port, if this backend has a gateway: taken, or left to us. Raises GatewayPortTaken."""
     if legacy is not None:
         return [socket.socket(fileno=descriptor) for descriptor in legacy.listeners]
     gateway = any("gateway" in roles for roles in settings["processes"])
@@ -345,7 +345,7 @@ def _replace(settings_fd: int, lock: int, listeners: Sequence[socket.socket], ch
         legacy = Legacy(lock, ports, tuple(children), newer_version(settings_fd))
         log.info("the program is replaced by version %s", legacy.version)
         replace_program(settings_fd, legacy)
-    except Ended as end:
+    except SupervisorEnded as end:
         log.error("the program is not replaced: %s", end.words)
     except OSError as error:
         log.error("the program is not replaced: %s", error.strerror)

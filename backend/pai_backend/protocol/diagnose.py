@@ -25,7 +25,7 @@ _LOOKALIKES = dict(
 
 
 @dataclass(frozen=True)
-class Trouble:
+class SyntaxTrouble:
     """One thing wrong. ``resume`` is the offset to read on from, or None when nothing after it can be trusted."""
 
     at: int
@@ -34,25 +34,25 @@ class Trouble:
     resume: int | None = None
 
 
-def beginning(text: str, at: int) -> Trouble:
+def beginning(text: str, at: int) -> SyntaxTrouble:
     """Why the document cannot begin as it does at ``at``."""
     if at >= len(text):
-        return Trouble(at, "the document is empty", "Write a job document, or choose another file.")
+        return SyntaxTrouble(at, "the document is empty", "Write a job document, or choose another file.")
     if text[at] in '["' or _is_wordlike(text[at]):
         hint = 'Job documents are JSON objects like { "jobName": …, "image": …, "taskRoles": [ … ] }.'
-        return Trouble(at, "the document does not begin with '{'", hint)
+        return SyntaxTrouble(at, "the document does not begin with '{'", hint)
     return unexpected(text, at, "'{'")
 
 
-def value(text: str, at: int) -> Trouble:
+def value(text: str, at: int) -> SyntaxTrouble:
     """Why no value can be read at ``at`` (the first character that is no white space or comment)."""
     if at < len(text) and text[at] in ",]}":
-        return Trouble(at, "a value is missing here", "Write a value, or remove the key or comma before it.", at)
+        return SyntaxTrouble(at, "a value is missing here", "Write a value, or remove the key or comma before it.", at)
     if at < len(text) and text[at] == '"':
         return _string(text, at)
     quoted = _SINGLE_QUOTED.match(text, at)
     if quoted:
-        return Trouble(
+        return SyntaxTrouble(
             at, "text in single quotes", 'JSON text is written in double quotes: "…".', _resume(text, quoted.end())
         )
     word = _WORD.match(text, at)
@@ -61,65 +61,79 @@ def value(text: str, at: int) -> Trouble:
     return _word(word[0], at, _resume(text, word.end()))
 
 
-def key(text: str, at: int) -> tuple[str, Trouble] | None:
+def key(text: str, at: int) -> tuple[str, SyntaxTrouble] | None:
     """A key that is not in double quotes and what to say of it, or None when this is no key at all."""
     quoted = _SINGLE_QUOTED.match(text, at)
     found = quoted or _BARE_KEY.match(text, at)
     if found is None:
         return None
     name = found[0].strip("'\"")
-    return name, Trouble(at, "a key without double quotes", 'Write keys in double quotes: "key": value.', found.end())
+    return name, SyntaxTrouble(
+        at, "a key without double quotes", 'Write keys in double quotes: "key": value.', found.end()
+    )
 
 
-def colon(text: str, at: int, key_end: int) -> Trouble:
+def colon(text: str, at: int, key_end: int) -> SyntaxTrouble:
     """Why no ``:`` follows a key that ended at ``key_end``."""
     if at < len(text) and text[at] in _LOOKALIKES:
         return unexpected(text, at, "':'")
-    return Trouble(key_end, "no ':' after this key", "Write key, colon, value; a quote may be missing in the key.")
+    return SyntaxTrouble(
+        key_end, "no ':' after this key", "Write key, colon, value; a quote may be missing in the key."
+    )
 
 
-def separator(text: str, at: int, end: int, closer: str, opened: str) -> Trouble:
+def separator(text: str, at: int, end: int, closer: str, opened: str) -> SyntaxTrouble:
     """Why neither ``,`` nor ``closer`` follows a value that ended at ``end``; ``opened`` places the bracket."""
     if at >= len(text):
         return ends(text, closer, opened)
     char = text[at]
     if char in "]}":
-        return Trouble(at, f"'{char}' where '{closer}' is needed", f"Close the '{_opener(closer)}' of {opened} first.")
+        return SyntaxTrouble(
+            at, f"'{char}' where '{closer}' is needed", f"Close the '{_opener(closer)}' of {opened} first."
+        )
     after_text = text[end - 1] == '"'
     if after_text and at == end and char not in _LOOKALIKES:
-        return Trouble(
+        return SyntaxTrouble(
             end,
             "the text goes on after its closing quote",
             r"Write \" for a quote inside a text, or close the text before it.",
         )
     if char == '"' or (closer == "]" and (char in "{[-" or char.isdecimal())):
-        return Trouble(end, "a comma is missing here", "Write ',' between two members.", at)
+        return SyntaxTrouble(end, "a comma is missing here", "Write ',' between two members.", at)
     return unexpected(text, at, f"',' or '{closer}'")
 
 
-def ends(text: str, closer: str, opened: str) -> Trouble:
+def ends(text: str, closer: str, opened: str) -> SyntaxTrouble:
     """The text ends inside an object or a list."""
-    return Trouble(len(text), f"the document ends before the '{closer}'", f"Close the '{_opener(closer)}' of {opened}.")
+    return SyntaxTrouble(
+        len(text), f"the document ends before the '{closer}'", f"Close the '{_opener(closer)}' of {opened}."
+    )
 
 
-def unexpected(text: str, at: int, wanted: str) -> Trouble:
+def unexpected(text: str, at: int, wanted: str) -> SyntaxTrouble:
     """A character that cannot stand here at all."""
     if at >= len(text):
-        return Trouble(at, f"the document ends where {wanted} is needed", "The end of the document may be missing.")
+        return SyntaxTrouble(
+            at, f"the document ends where {wanted} is needed", "The end of the document may be missing."
+        )
     char = text[at]
     if text.startswith("/*", at):
-        return Trouble(at, "this comment has no end", "Close it with */.")
+        return SyntaxTrouble(at, "this comment has no end", "Close it with */.")
     if char == "/":
-        return Trouble(at, "a '/' outside of a text", "Comments are written // to the end of the line, or /* … */.")
+        return SyntaxTrouble(
+            at, "a '/' outside of a text", "Comments are written // to the end of the line, or /* … */."
+        )
     if char == "#":
-        return Trouble(at, "a '#' outside of a text", "Comments in JSON documents are written //.")
+        return SyntaxTrouble(at, "a '#' outside of a text", "Comments in JSON documents are written //.")
     if char in _LOOKALIKES:
         hint = f"Write the plain {_LOOKALIKES[char]} instead of the typographic or full-width one."
-        return Trouble(at, f"the character U+{ord(char):04X} where {wanted} is needed", hint)
+        return SyntaxTrouble(at, f"the character U+{ord(char):04X} where {wanted} is needed", hint)
     if char.isspace() or not char.isprintable():
         hint = "It may look like a space; replace it with an ordinary one."
-        return Trouble(at, f"the invisible character U+{ord(char):04X} outside of a text", hint)
-    return Trouble(at, f"'{char}' where {wanted} is needed", "Check the commas, quotes and brackets just before it.")
+        return SyntaxTrouble(at, f"the invisible character U+{ord(char):04X} outside of a text", hint)
+    return SyntaxTrouble(
+        at, f"'{char}' where {wanted} is needed", "Check the commas, quotes and brackets just before it."
+    )
 
 
 def _resume(text: str, end: int) -> int | None:
@@ -127,32 +141,36 @@ def _resume(text: str, end: int) -> int | None:
     return end if _AFTER_VALUE.match(text, end) else None
 
 
-def _word(word: str, at: int, resume: int | None) -> Trouble:
+def _word(word: str, at: int, resume: int | None) -> SyntaxTrouble:
     """A bare word or a malformed number."""
     if word in _PYTHON_WORDS:
-        return Trouble(at, f"{word} is not JSON", f"Write {_PYTHON_WORDS[word]}.", resume)
+        return SyntaxTrouble(at, f"{word} is not JSON", f"Write {_PYTHON_WORDS[word]}.", resume)
     if word in _NOT_FINITE:
-        return Trouble(at, "NaN and Infinity are not numbers of JSON", "Use a finite number, or leave it out.", resume)
+        return SyntaxTrouble(
+            at, "NaN and Infinity are not numbers of JSON", "Use a finite number, or leave it out.", resume
+        )
     if word[0] in "0123456789+-.":
         hint = "Write it like 12, -3, 0.5 or 1e3, or as text in double quotes."
-        return Trouble(at, "a number that JSON does not know", hint, resume)
-    return Trouble(at, "a word without quotes", 'Write text in double quotes: "…".', resume)
+        return SyntaxTrouble(at, "a number that JSON does not know", hint, resume)
+    return SyntaxTrouble(at, "a word without quotes", 'Write text in double quotes: "…".', resume)
 
 
-def _string(text: str, at: int) -> Trouble:
+def _string(text: str, at: int) -> SyntaxTrouble:
     """What is wrong inside the string that starts at ``at``."""
     whole = _STRING.match(text, at)
     if whole is None:
         hint = r"Close it on the same line; write \n for a line break inside it."
-        return Trouble(at, "a text without its closing quote on this line", hint)
+        return SyntaxTrouble(at, "a text without its closing quote on this line", hint)
     for found in _STRING_FLAW.finditer(text, at + 1, whole.end() - 1):
         if found[1] is None:
             continue
         if found[1][0] == "\\":
             hint = r"Write \\ for a backslash; JSON knows \" \\ \/ \b \f \n \r \t and \u with four digits."
-            return Trouble(found.start(), "a backslash before a character that it cannot change", hint, whole.end())
+            return SyntaxTrouble(
+                found.start(), "a backslash before a character that it cannot change", hint, whole.end()
+            )
         message = f"the control character U+{ord(found[1]):04X} inside a text"
-        return Trouble(found.start(), message, r"Write it as \u and four digits, or remove it.", whole.end())
+        return SyntaxTrouble(found.start(), message, r"Write it as \u and four digits, or remove it.", whole.end())
     raise Bug("a string without a flaw was not read")
 
 

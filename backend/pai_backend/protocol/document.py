@@ -18,11 +18,11 @@ from typing import Any, Final
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
 from pai_backend.protocol import extension, v1, v2, yaml_trouble
-from pai_backend.protocol.diagnose import Trouble
+from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Flaw, Node, locate
 from pai_backend.protocol.position import BOM, Positions, printable
-from pai_backend.protocol.yaml_tree import Budget, Stop, build
+from pai_backend.protocol.yaml_tree import YamlBudget, YamlStop, build
 
 MAX_DOCUMENTS: Final = 32
 """Documents of one text; the protocol's own page has two."""
@@ -81,11 +81,11 @@ def locate_yaml(text: str) -> Stream:
     parts = _parts(text, flaws)
     if flaws:
         return Stream(None, flaws, positions)
-    budget = Budget()
+    budget = YamlBudget()
     for part in parts:
         try:
             part.root = build(text, part.start, part.end, positions, budget, part.flaws)
-        except Stop:
+        except YamlStop:
             part.root = None
         if budget.nodes < 0:
             return Stream(None, part.flaws, positions)
@@ -143,11 +143,13 @@ def _prologue(text: str, at: int, end: int, begins: bool, flaws: list[Flaw]) -> 
     while at < end and (found := _DIRECTIVE.match(text, at, end)) is not None:
         if not _VERSION.fullmatch(found[1].rstrip()):
             hint = "Remove the line; job documents need no directive."
-            flaws.append(_flaw(Trouble(at, "a directive other than %YAML 1.2", hint)))
+            flaws.append(_flaw(SyntaxTrouble(at, "a directive other than %YAML 1.2", hint)))
             return True
         at = _skip(text, found.end(), end)
     if at > first and (at < end or not begins):
-        flaws.append(_flaw(Trouble(at, "no line --- after the directives", "Write --- on a line before the document.")))
+        flaws.append(
+            _flaw(SyntaxTrouble(at, "no line --- after the directives", "Write --- on a line before the document."))
+        )
         return True
     return at >= end
 
@@ -158,7 +160,7 @@ def _skip(text: str, at: int, end: int) -> int:
     return at if found is None else found.end()
 
 
-def _flaw(trouble: Trouble) -> Flaw:
+def _flaw(trouble: SyntaxTrouble) -> Flaw:
     return Flaw((), trouble.at, trouble.message, trouble.hint)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pai_backend.protocol import diagnose, scalars
-from pai_backend.protocol.diagnose import Trouble
+from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.position import BOM, PathStep, Positions
 
 MAX_DEPTH: Final = 64
@@ -132,7 +132,7 @@ class _Scanner:
             end = self._skip()
             if end < len(self.text):
                 message = "the document goes on after its end"
-                self._report(Trouble(end, message, "Remove what follows the last bracket, or fix the brackets."))
+                self._report(SyntaxTrouble(end, message, "Remove what follows the last bracket, or fix the brackets."))
         except _Stop:
             return None
         return root
@@ -146,7 +146,7 @@ class _Scanner:
     def _path(self) -> tuple[PathStep, ...]:
         return tuple(self.trail if self.trail[-1:] != [_NO_KEY] else self.trail[:-1])
 
-    def _report(self, trouble: Trouble) -> Unreadable:
+    def _report(self, trouble: SyntaxTrouble) -> Unreadable:
         """Record a trouble and move to where reading resumes; raises ``_Stop`` when it does not."""
         self.flaws.append(Flaw(self._path(), trouble.at, trouble.message, trouble.hint))
         if trouble.resume is None or len(self.flaws) >= MAX_FLAWS:
@@ -232,15 +232,15 @@ class _Scanner:
         self.brackets += 1
         if self.brackets > MAX_BRACKETS:
             hint = "Shorten the document, or split the job."
-            self._report(Trouble(at, f"more than {MAX_BRACKETS} objects and lists", hint))
+            self._report(SyntaxTrouble(at, f"more than {MAX_BRACKETS} objects and lists", hint))
         if len(self.trail) >= MAX_DEPTH:
             message = f"more than {MAX_DEPTH} levels of brackets"
-            self._report(Trouble(at, message, "Nest less deeply; a job document needs about five."))
+            self._report(SyntaxTrouble(at, message, "Nest less deeply; a job document needs about five."))
         return self._object(at) if self.text[at] == "{" else self._list(at)
 
     def _too_many(self) -> None:
         hint = "Shorten the document, or split the job."
-        self._report(Trouble(self.pos, f"more than {MAX_VALUES} values", hint))
+        self._report(SyntaxTrouble(self.pos, f"more than {MAX_VALUES} values", hint))
 
     def _closes(self, closer: str) -> bool:
         """Whether the bracket closes where a member could stand; passes it, and notes a comma just before."""
@@ -283,7 +283,7 @@ class _Scanner:
     def _number(self, raw: str, at: int) -> int | float | Unreadable:
         """The number that starts at ``at`` and was passed."""
         number = scalars.number(raw, at)
-        return number if not isinstance(number, Trouble) else self._report(replace(number, resume=self.pos))
+        return number if not isinstance(number, SyntaxTrouble) else self._report(replace(number, resume=self.pos))
 
     def _faulty_member(self, opened_at: int) -> tuple[str | None, Node, str | None]:
         """Key and value of a member of which one is faulty, and what follows it as :meth:`_node` says.
@@ -304,9 +304,9 @@ class _Scanner:
         node.key_at = at
         return key, node, None
 
-    def _duplicate(self, first: Node, second: Node) -> Trouble:
+    def _duplicate(self, first: Node, second: Node) -> SyntaxTrouble:
         message = f"this key is already given at {self._place(first.key_at)}"
-        return Trouble(second.key_at, message, "Keep one of the two.", self.pos)
+        return SyntaxTrouble(second.key_at, message, "Keep one of the two.", self.pos)
 
     def _key(self, at: int, opened_at: int) -> str | None:
         """The key at ``at``, however it is written; None when its text is faulty."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pai_backend.protocol.diagnose import Trouble
+from pai_backend.protocol.diagnose import SyntaxTrouble
 
 NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 """The numbers of JSON (RFC 8259, section 6) as a regular expression."""
@@ -15,27 +15,27 @@ _EXACT = 2**53  # up to here a double holds every integer
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
-def number(raw: str, at: int) -> Trouble | int | float:
+def number(raw: str, at: int) -> SyntaxTrouble | int | float:
     """The number that ``raw`` (JSON number syntax) stands for, or why it is not taken.
 
     JSON has one kind of number, so ``8192.0`` and ``1e3`` are the integers they equal. Integers are exact
     whatever their size; numbers beyond the range of a double are refused: nothing behind this could keep them.
     """
     if len(raw) > _LONGEST:
-        return Trouble(at, f"a number of more than {_LONGEST} characters", "Shorten it, or write it as text.")
+        return SyntaxTrouble(at, f"a number of more than {_LONGEST} characters", "Shorten it, or write it as text.")
     if raw.lstrip("-").isdigit():
         return int(raw)
     real = float(raw)
     if real in (float("inf"), float("-inf")):
-        return Trouble(at, "a number too large to be kept", "Use a smaller one, or write it as text.")
+        return SyntaxTrouble(at, "a number too large to be kept", "Use a smaller one, or write it as text.")
     return int(real) if real.is_integer() and abs(real) <= _EXACT else real
 
 
-def content(text: str, at: int) -> Trouble | None:
+def content(text: str, at: int) -> SyntaxTrouble | None:
     """What is wrong with the decoded ``text`` of the string at ``at``: characters no program can be given."""
     if "\0" in text:
-        return Trouble(at, r"the text contains the character \u0000", "Remove it; no program can be given it.")
+        return SyntaxTrouble(at, r"the text contains the character \u0000", "Remove it; no program can be given it.")
     if not text.isascii() and _HALF_PAIR.search(text):
         hint = r"Write both halves (\ud83d\ude00) or the character itself."
-        return Trouble(at, r"the text contains half of a \u… character pair", hint)
+        return SyntaxTrouble(at, r"the text contains half of a \u… character pair", hint)
     return None

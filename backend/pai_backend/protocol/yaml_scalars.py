@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from pai_backend.protocol import scalars
-from pai_backend.protocol.diagnose import Trouble
+from pai_backend.protocol.diagnose import SyntaxTrouble
 
 NULLS: Final = ("", "~", "null", "Null", "NULL")
 _WORDS: Final[dict[str, bool | None]] = {
@@ -29,7 +29,7 @@ _SPELLING = re.compile(r"(?:[&!]\S*+\s++|)*+([-+.\w]++)", re.ASCII)
 Plain = str | int | float | bool | None
 
 
-def plain(raw: str, at: int) -> Plain | Trouble:
+def plain(raw: str, at: int) -> Plain | SyntaxTrouble:
     """The value of the plain scalar ``raw`` at offset ``at``, or why it is not taken (no number that could be kept)."""
     if raw[:1] not in _FIRST:
         return _WORDS.get(raw, raw)
@@ -42,7 +42,9 @@ def plain(raw: str, at: int) -> Plain | Trouble:
     if _BASED.fullmatch(raw):
         return _based(raw, at)
     if _NOT_FINITE.fullmatch(raw):
-        return Trouble(at, "NaN and Infinity are not taken as numbers", "Use a finite number, or put it in quotes.")
+        return SyntaxTrouble(
+            at, "NaN and Infinity are not taken as numbers", "Use a finite number, or put it in quotes."
+        )
     return raw
 
 
@@ -55,14 +57,14 @@ def spelling(text: str, at: int) -> str:
     return found[1] if found is not None else ""
 
 
-def _based(raw: str, at: int) -> int | Trouble:
+def _based(raw: str, at: int) -> int | SyntaxTrouble:
     """The octal or hexadecimal number ``raw``; its size is bounded like that of the others."""
     if len(raw) > _LONGEST:
-        return Trouble(at, f"a number of more than {_LONGEST} characters", "Shorten it, or write it as text.")
+        return SyntaxTrouble(at, f"a number of more than {_LONGEST} characters", "Shorten it, or write it as text.")
     return _kept(int(raw, 0), at)
 
 
-def _kept(number: int, at: int) -> int | Trouble:
+def _kept(number: int, at: int) -> int | SyntaxTrouble:
     """``number``, when it is one that the decimal reader would keep."""
     kept = scalars.number(str(number), at)
-    return kept if isinstance(kept, Trouble) else number
+    return kept if isinstance(kept, SyntaxTrouble) else number

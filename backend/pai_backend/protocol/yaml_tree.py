@@ -19,7 +19,7 @@ from yaml.scanner import Scanner
 
 from pai_backend.model.errors import Bug
 from pai_backend.protocol import scalars, yaml_scalars, yaml_trouble
-from pai_backend.protocol.diagnose import Trouble
+from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.locate import MAX_DEPTH, MAX_FLAWS, UNREADABLE, Flaw, Node, Value
 from pai_backend.protocol.position import PathStep, Positions
 
@@ -76,12 +76,12 @@ parser: Callable[[str], _Events] = _libyaml if yaml.__with_libyaml__ else _pure_
 """Makes the parser of a text."""
 
 
-class Stop(Exception):
+class YamlStop(Exception):
     """Reading cannot go on; the flaw is recorded."""
 
 
 @dataclass(slots=True)
-class Budget:
+class YamlBudget:
     """What all documents of one text may have together."""
 
     nodes: int = MAX_NODES
@@ -107,17 +107,17 @@ class _Open:
     members: dict[str, Node] | None
     items: list[Node]
     anchor: str | None
-    before: Budget | None  # when it began, if it has an anchor
+    before: YamlBudget | None  # when it began, if it has an anchor
     levels: int = 1  # of lists and objects, aliases followed
     key: str | None = None
     key_at: int = -1
     merged: list[Node] = field(default_factory=list)
 
 
-def build(text: str, start: int, end: int, positions: Positions, budget: Budget, flaws: list[Flaw]) -> Node | None:
+def build(text: str, start: int, end: int, positions: Positions, budget: YamlBudget, flaws: list[Flaw]) -> Node | None:
     """The tree of the YAML document at ``text[start:end]``, or None when it is empty.
 
-    Offsets are those of ``text``. Adds what is wrong to ``flaws`` and raises Stop when reading cannot go on;
+    Offsets are those of ``text``. Adds what is wrong to ``flaws`` and raises YamlStop when reading cannot go on;
     a flawed value that leaves the structure readable becomes ``UNREADABLE``. Takes from ``budget``.
     """
     return _Builder(text, start, end, positions, budget, flaws).document()
@@ -127,7 +127,7 @@ class _Builder:
     """One pass over the events of one document. ``open`` are the collections around the place, ``above`` the last."""
 
     def __init__(
-        self, text: str, start: int, end: int, positions: Positions, budget: Budget, flaws: list[Flaw]
+        self, text: str, start: int, end: int, positions: Positions, budget: YamlBudget, flaws: list[Flaw]
     ) -> None:
         self.text = text
         self.start, self.end = start, end
@@ -141,7 +141,7 @@ class _Builder:
         self.root: Node | None = None
 
     def document(self) -> Node | None:
-        """Read all events. Raises Stop as :func:`build` says."""
+        """Read all events. Raises YamlStop as :func:`build` says."""
         try:
             events = parser(self.text[self.start : self.end])
             self._read(events.get_event)
@@ -180,7 +180,7 @@ class _Builder:
         at = self._place(event)
         if at < self.end:
             hint = "Check the indentation; a further document begins with a line ---."
-            raise self._stop(Trouble(at, "the document goes on after its end", hint))
+            raise self._stop(SyntaxTrouble(at, "the document goes on after its end", hint))
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         """A key or a value. Most events are these, so what the other kinds share is written out here."""
@@ -222,7 +222,7 @@ class _Builder:
     def _plain(self, raw: str, at: int) -> Value:
         """The value of a plain scalar, remembered for the next one that looks like it."""
         value = yaml_scalars.plain(raw, at)
-        if isinstance(value, Trouble):
+        if isinstance(value, SyntaxTrouble):
             return self._flaw(value)
         self.plain[raw] = value
         return value
@@ -239,10 +239,12 @@ class _Builder:
         if tag not in _SCALAR_TAGS:
             return self._flaw(yaml_trouble.foreign_tag(at))
         value = yaml_scalars.plain(event.value, at)
-        if isinstance(value, Trouble):
+        if isinstance(value, SyntaxTrouble):
             return self._flaw(value)
         if type(value) not in _SCALAR_TAGS[tag]:
-            return self._flaw(Trouble(at, "the value is not what its tag says", "Remove the tag, or fix the value."))
+            return self._flaw(
+                SyntaxTrouble(at, "the value is not what its tag says", "Remove the tag, or fix the value.")
+            )
         return value
 
     def _unusual_key(self, above: _Open, event: yaml.ScalarEvent, at: int) -> None:
@@ -263,14 +265,16 @@ class _Builder:
         if above.members is not None and raw in above.members:
             line, column = self.positions.line_column(above.members[raw].key_at)
             message = f"this key is already given at line {line}, column {column}"
-            self._flaw(Trouble(at, message, "Keep one of the two."))
+            self._flaw(SyntaxTrouble(at, message, "Keep one of the two."))
 
     def _begin(self, event: yaml.CollectionStartEvent) -> None:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         at = self._place(event)
         above = self.above
         if above is not None and above.members is not None and above.key is None:
-            raise self._stop(Trouble(at, "a key that is a list or an object", "Keys are texts; put it in quotes."))
+            raise self._stop(
+                SyntaxTrouble(at, "a key that is a list or an object", "Keys are texts; put it in quotes.")
+            )
         self._descend(1, at)
         tag: str | None = event.tag
         if tag is not None and tag not in (_MAPPING_TAG if is_mapping else _SEQUENCE_TAG, "!"):
@@ -279,7 +283,7 @@ class _Builder:
         self.budget.collections -= 1
         if self.budget.collections < 0:
             message = f"more than {MAX_COLLECTIONS} lists and objects"
-            raise self._stop(Trouble(at, message, _SHORTEN))
+            raise self._stop(SyntaxTrouble(at, message, _SHORTEN))
         members: dict[str, Node] | None = {} if is_mapping else None
         items: list[Node] = []
         node = Node(items if members is None else members, at)
@@ -309,7 +313,7 @@ class _Builder:
         for source in sources:
             if not isinstance(source.value, dict):
                 hint = "After << stands an alias of an object, or a list of such."
-                self._flaw(Trouble(node.at, "this cannot be merged", hint))
+                self._flaw(SyntaxTrouble(node.at, "this cannot be merged", hint))
                 return
             for key, member in source.value.items():
                 members.setdefault(key, member)
@@ -319,9 +323,9 @@ class _Builder:
         found = self.anchors.get(event.anchor or "")
         if found is None:
             hint = "Put the anchor (&name) before the alias, or the text in quotes when '*' is meant."
-            raise self._stop(Trouble(at, "an alias without an anchor before it", hint))
+            raise self._stop(SyntaxTrouble(at, "an alias without an anchor before it", hint))
         if found.node is None:
-            raise self._stop(Trouble(at, "an alias inside of what it stands for", "Write the value out instead."))
+            raise self._stop(SyntaxTrouble(at, "an alias inside of what it stands for", "Write the value out instead."))
         self._spend(found.nodes, found.characters, at)
         self._descend(found.levels, at)
         above = self.above
@@ -329,7 +333,7 @@ class _Builder:
             above.levels = max(above.levels, found.levels + 1)
         if above is not None and above.members is not None and above.key is None:
             if not isinstance(found.node.value, str):
-                raise self._stop(Trouble(at, "a key that is not text", "Write the key out instead."))
+                raise self._stop(SyntaxTrouble(at, "a key that is not text", "Write the key out instead."))
             self._key(above, found.node.value, at)
             return
         self._attach(Node(found.node.value, found.node.at))
@@ -337,7 +341,7 @@ class _Builder:
     def _anchor(self, name: str, anchored: _Anchored, at: int) -> None:
         self.anchors[name] = anchored
         if len(self.anchors) > MAX_ANCHORS:
-            raise self._stop(Trouble(at, f"more than {MAX_ANCHORS} anchors", _SHORTEN))
+            raise self._stop(SyntaxTrouble(at, f"more than {MAX_ANCHORS} anchors", _SHORTEN))
 
     def _attach(self, node: Node) -> None:
         """Put a finished value where it belongs."""
@@ -357,29 +361,29 @@ class _Builder:
     def _descend(self, levels: int, at: int) -> None:
         if len(self.open) + levels > MAX_DEPTH:
             message = f"more than {MAX_DEPTH} levels of lists and objects"
-            raise self._stop(Trouble(at, message, yaml_trouble.LESS_DEEP))
+            raise self._stop(SyntaxTrouble(at, message, yaml_trouble.LESS_DEEP))
 
     def _spend(self, nodes: int, characters: int, at: int) -> None:
         self.budget.nodes -= nodes
         self.budget.characters -= characters
         if self.budget.nodes < 0:
             message = f"more than {MAX_NODES} keys and values, those that aliases repeat counted again"
-            raise self._stop(Trouble(at, message, _SHORTEN))
+            raise self._stop(SyntaxTrouble(at, message, _SHORTEN))
         if self.budget.characters < 0:
             message = f"more than {MAX_CHARACTERS} characters, those that aliases repeat counted again"
-            raise self._stop(Trouble(at, message, _SHORTEN))
+            raise self._stop(SyntaxTrouble(at, message, _SHORTEN))
 
-    def _flaw(self, trouble: Trouble) -> Value:
+    def _flaw(self, trouble: SyntaxTrouble) -> Value:
         """Record what is wrong with one key or value; reading goes on."""
         self.flaws.append(Flaw(self._path(), trouble.at, trouble.message, trouble.hint))
         if len(self.flaws) >= MAX_FLAWS:
-            raise Stop
+            raise YamlStop
         return UNREADABLE
 
-    def _stop(self, trouble: Trouble) -> Stop:
+    def _stop(self, trouble: SyntaxTrouble) -> YamlStop:
         """Record what ends the reading."""
         self.flaws.append(Flaw(self._path(), trouble.at, trouble.message, trouble.hint))
-        return Stop()
+        return YamlStop()
 
     def _path(self) -> tuple[PathStep, ...]:
         """Where the reader is now."""

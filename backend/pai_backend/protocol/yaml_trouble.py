@@ -11,7 +11,7 @@ from typing import Final
 
 import yaml
 
-from pai_backend.protocol.diagnose import Trouble
+from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.locate import MAX_DEPTH
 
 LESS_DEEP: Final = "Nest less deeply; a job document needs about seven."
@@ -66,7 +66,7 @@ _SENTENCES: Final = (
 )
 
 
-def syntax(text: str, start: int, end: int, error: yaml.YAMLError) -> Trouble:
+def syntax(text: str, start: int, end: int, error: yaml.YAMLError) -> SyntaxTrouble:
     """Why the parser of ``text[start:end]`` gave up with ``error``."""
     problem = context = ""
     at = end
@@ -82,34 +82,34 @@ def syntax(text: str, start: int, end: int, error: yaml.YAMLError) -> Trouble:
         return by_character
     for piece, message, hint in _SENTENCES:
         if piece in problem:
-            return Trouble(at, message, hint)
+            return SyntaxTrouble(at, message, hint)
     if at >= end:
-        return Trouble(at, "the document ends where more is needed", "Close what is open.")
-    return Trouble(at, "YAML cannot go on here", "Check the indentation and the quotes just before it.")
+        return SyntaxTrouble(at, "the document ends where more is needed", "Close what is open.")
+    return SyntaxTrouble(at, "YAML cannot go on here", "Check the indentation and the quotes just before it.")
 
 
-def character(text: str) -> Trouble | None:
+def character(text: str) -> SyntaxTrouble | None:
     """The first character of ``text`` that no YAML document may hold, or None."""
     found = _UNREADABLE.search(text)
     if found is None:
         return None
     at = found.start()
     message = f"the character U+{ord(text[at]):04X}, which YAML does not allow"
-    return Trouble(at, message, 'Remove it, or write it as an escape in double quotes: "\\x1b".')
+    return SyntaxTrouble(at, message, 'Remove it, or write it as an escape in double quotes: "\\x1b".')
 
 
-def foreign_tag(at: int) -> Trouble:
+def foreign_tag(at: int) -> SyntaxTrouble:
     """A tag that is not one of YAML's own: it would make something of the value that no job document has."""
-    return Trouble(at, "a tag that is not one of YAML's own", "Remove the tag; write plain values.")
+    return SyntaxTrouble(at, "a tag that is not one of YAML's own", "Remove the tag; write plain values.")
 
 
-def _character(text: str, at: int, end: int) -> Trouble | None:
+def _character(text: str, at: int, end: int) -> SyntaxTrouble | None:
     """What the character that the parser stopped at tells."""
     char = text[at] if at < end else ""
     if char == "\t":
-        return Trouble(at, "a tab in the indentation", "Indent with spaces.")
+        return SyntaxTrouble(at, "a tab in the indentation", "Indent with spaces.")
     if char and char in _RESERVED:
-        return Trouble(at, f"a text that begins with '{char}'", _QUOTE)
+        return SyntaxTrouble(at, f"a text that begins with '{char}'", _QUOTE)
     if char == "%" and (at == 0 or text[at - 1] != "\n"):
-        return Trouble(at, "a text that begins with '%'", _QUOTE)
+        return SyntaxTrouble(at, "a text that begins with '%'", _QUOTE)
     return None

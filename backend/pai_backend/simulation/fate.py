@@ -9,7 +9,7 @@ from pydantic import Field
 from pai_backend.model.base import Model
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """How a run ended."""
 
     DONE = "done"
@@ -37,7 +37,7 @@ class Spell(Model):
     tasks: int
     gpus: int
     opportunistic: bool = Field(description="Without a claim on the quota, by its priority or since it was displaced.")
-    outcome: Outcome = Field(description="Of the run that this is a part of.")
+    outcome: RunOutcome = Field(description="Of the run that this is a part of.")
     places: tuple[Place, ...] = Field(description="Of each task.")
 
     @property

@@ -15,7 +15,7 @@ from pai_backend.scheduling.queue.policy import Usage
 from pai_backend.scheduling.request import Group
 from pai_backend.simulation.moments import BEGINNING
 from pai_backend.simulation.reading import raise_faults
-from pai_backend.simulation.trace import Arrival, Failure, Line, NewConfig, Repair, Trace
+from pai_backend.simulation.trace import Arrival, Failure, NewConfig, Repair, Trace, TraceLine
 
 
 def check_nodes(trace: Trace, configs: Iterable[ClusterConfig]) -> None:
@@ -74,7 +74,7 @@ def refusals(
     return found
 
 
-def _config_first(line: Line) -> tuple[float, bool]:
+def _config_first(line: TraceLine) -> tuple[float, bool]:
     """What arrives with a configuration is held against the new one."""
     return line.event.at, not isinstance(line.event, NewConfig)
 

@@ -8,7 +8,7 @@ from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.decision import Bound
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.request import GroupPlace
-from pai_backend.simulation.life import Life
+from pai_backend.simulation.life import GroupLife
 
 
 class Growing:
@@ -19,10 +19,10 @@ class Growing:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, GroupLife] = {}
         self._stirred = False
 
-    def add(self, life: Life) -> None:
+    def add(self, life: GroupLife) -> None:
         """It started with fewer tasks than it asks for."""
         self._lives[life.arrival.name] = life
 
@@ -34,7 +34,7 @@ class Growing:
         """Something became free, or well."""
         self._stirred = True
 
-    def grow(self) -> Iterator[tuple[Life, GroupPlace]]:
+    def grow(self) -> Iterator[tuple[GroupLife, GroupPlace]]:
         """The groups that have more tasks from now on, with all of their places; done in the cluster's memory."""
         if not self._stirred:
             return
@@ -49,7 +49,7 @@ class Growing:
                 if life.is_full:
                     del self._lives[life.arrival.name]
 
-    def _may_grow(self, life: Life) -> bool:
+    def _may_grow(self, life: GroupLife) -> bool:
         """Whether it runs on its quota, and all of it where the cluster knows: not on cells that were taken out."""
         held = self._ledger.groups[life.arrival.name]
         known = life.placement is not None and len(held.spots) == len(life.placement.pods)

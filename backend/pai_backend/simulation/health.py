@@ -8,7 +8,7 @@ from pai_backend.scheduling.queue import Queue
 from pai_backend.simulation.meter import Meter
 
 
-class Health:
+class BrokenGpus:
     """Broken GPUs, node by node; they stay broken while the configuration does not have the node."""
 
     def __init__(self, queue: Queue, meter: Meter) -> None:

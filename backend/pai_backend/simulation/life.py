@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.request import OPPORTUNISTIC, GroupPlace
-from pai_backend.simulation.fate import Fate, Outcome, Place, Spell
+from pai_backend.simulation.fate import Fate, Place, RunOutcome, Spell
 from pai_backend.simulation.moments import date, seconds
 from pai_backend.simulation.trace import Arrival
 
 
-class Life:
+class GroupLife:
     """One group. ``run`` counts its starts, ``end`` is the number of its foreseen end: other news of them is void.
 
     Rule of this class: a spell of a run ends whenever its place or its claim on the quota changes.
@@ -95,14 +95,14 @@ class Life:
             self._since = now
             self._opportunistic = opportunistic
 
-    def stop(self, outcome: Outcome, now: datetime) -> GroupPlace:
+    def stop(self, outcome: RunOutcome, now: datetime) -> GroupPlace:
         """Its run is over; the place that it had."""
         self._close(now)
         placement, self.placement = self.placement, None
         assert placement is not None
         self._spells += [spell.model_copy(update={"outcome": outcome}) for spell in self._open]
         self._open.clear()
-        if outcome is Outcome.DONE:
+        if outcome is RunOutcome.DONE:
             self._ended = now
         return placement
 
@@ -142,10 +142,10 @@ class Life:
             first_tasks=firsts[1].tasks if runs else 0,
             full_s=None if self._full is None else seconds(self._full),
             grown=self._grown,
-            preempted=outcomes.count(Outcome.PREEMPTED),
-            failed=outcomes.count(Outcome.FAILED),
+            preempted=outcomes.count(RunOutcome.PREEMPTED),
+            failed=outcomes.count(RunOutcome.FAILED),
             displaced=self._displaced,
-            lost_s=sum(_length(spell) for spell in runs if spell.outcome is Outcome.PREEMPTED),
+            lost_s=sum(_length(spell) for spell in runs if spell.outcome is RunOutcome.PREEMPTED),
             overtaken=overtaken.get(self.arrival.name, 0),
             capped_s=self.capped_s,
             spells=runs,
@@ -172,7 +172,7 @@ class Life:
                 tasks=len(self.placement.pods),
                 gpus=gpus,
                 opportunistic=self._opportunistic,
-                outcome=Outcome.DONE,
+                outcome=RunOutcome.DONE,
                 places=places,
             )
         )

@@ -21,7 +21,7 @@ def seconds(at: datetime) -> float:
     return (at - BEGINNING).total_seconds()
 
 
-class Kind(IntEnum):
+class MomentKind(IntEnum):
     """What happens; of one instant in this order, so that what ends makes room for what comes."""
 
     END = 0
@@ -34,11 +34,11 @@ class Kind(IntEnum):
     """The patience of a waiting group is over."""
 
 
-class Happening(NamedTuple):
+class Foreseen(NamedTuple):
     """Something foreseen; ``number`` keeps the order in which it was, ``subject`` is a group or a line of the trace."""
 
     at: datetime
-    kind: Kind
+    kind: MomentKind
     number: int
     subject: str
     run: int
@@ -48,15 +48,15 @@ class Agenda:
     """What is foreseen, soonest first."""
 
     def __init__(self) -> None:
-        self._heap: list[Happening] = []
+        self._heap: list[Foreseen] = []
         self._number = 0
         self._looks = 0
 
-    def add(self, at: datetime, kind: Kind, subject: str = "", run: int = 0) -> int:
+    def add(self, at: datetime, kind: MomentKind, subject: str = "", run: int = 0) -> int:
         """Something will happen; its number, by which news can be told from what was foreseen before."""
         self._number += 1
-        self._looks += kind is Kind.LOOK
-        heappush(self._heap, Happening(at, kind, self._number, subject, run))
+        self._looks += kind is MomentKind.LOOK
+        heappush(self._heap, Foreseen(at, kind, self._number, subject, run))
         return self._number
 
     @property
@@ -64,10 +64,10 @@ class Agenda:
         """When something happens again; None when only looks at the patience of waiting groups are left."""
         return self._heap[0].at if len(self._heap) > self._looks else None
 
-    def take(self, now: datetime) -> Happening | None:
+    def take(self, now: datetime) -> Foreseen | None:
         """The next thing that happens at this time."""
         if not self._heap or self._heap[0].at != now:
             return None
         happening = heappop(self._heap)
-        self._looks -= happening.kind is Kind.LOOK
+        self._looks -= happening.kind is MomentKind.LOOK
         return happening

@@ -11,8 +11,8 @@ from pydantic_core import ErrorDetails
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.validation import complaint, dotted, known_keys, nearest
 from pai_backend.scheduling.request import OPPORTUNISTIC
-from pai_backend.simulation.source import Source
-from pai_backend.simulation.trace import EVENTS, Arrival, Cancellation, Event, Line, Trace
+from pai_backend.simulation.source import SourceLine
+from pai_backend.simulation.trace import EVENTS, Arrival, Cancellation, Event, Trace, TraceLine
 
 MOST_FAULTS = 100
 """More faults than these are counted, not listed."""
@@ -23,17 +23,17 @@ def read_trace(text: str) -> Trace:
 
     Raises DocumentError with the place of every fault: of all of them the first :data:`MOST_FAULTS`.
     """
-    lines: list[Line] = []
+    lines: list[TraceLine] = []
     faults: list[Fault] = []
     for number, written in enumerate(text.split("\n"), 1):
         if not written.strip():
             continue
-        source = Source(number, written)
+        source = SourceLine(number, written)
         read = _read(source)
         if isinstance(read, list):
             faults += read
         else:
-            lines.append(Line(read, source))
+            lines.append(TraceLine(read, source))
     faults += _names(lines, complete=not faults)
     if not lines and not faults:
         faults.append(Fault(message="the trace is empty", line=1, hint='A line is {"at": 0, "name": …, "vc": …, …}.'))
@@ -64,7 +64,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _read(source: Source) -> Event | list[Fault]:
+def _read(source: SourceLine) -> Event | list[Fault]:
     """One line as an event, or what is wrong with it."""
     try:
         value = json.loads(source.text, object_pairs_hook=_once)
@@ -86,7 +86,7 @@ def _read(source: Source) -> Event | list[Fault]:
     return list(_contradictions(event, source)) or event
 
 
-def _fault(detail: ErrorDetails, model: type[Event], source: Source) -> Fault:
+def _fault(detail: ErrorDetails, model: type[Event], source: SourceLine) -> Fault:
     loc = detail["loc"]
     place = dotted(loc)
     unknown = detail["type"] == "extra_forbidden"
@@ -95,7 +95,7 @@ def _fault(detail: ErrorDetails, model: type[Event], source: Source) -> Fault:
     return source.fault(place, f"{place or 'the line'} {complaint(detail)}", hint)
 
 
-def _contradictions(event: Event, source: Source) -> Iterator[Fault]:
+def _contradictions(event: Event, source: SourceLine) -> Iterator[Fault]:
     """What each field allows and the group as a whole does not."""
     if not isinstance(event, Arrival):
         return
@@ -113,10 +113,10 @@ def _contradictions(event: Event, source: Source) -> Iterator[Fault]:
         yield source.fault("pinned", "an opportunistic group cannot use a pinned cell", "Leave pinned or priority out.")
 
 
-def _names(lines: Iterable[Line], *, complete: bool) -> Iterator[Fault]:
+def _names(lines: Iterable[TraceLine], *, complete: bool) -> Iterator[Fault]:
     """Names that are given twice, or cancelled and not there; ``complete``: no line was left out for its faults."""
-    arrivals: dict[str, Line] = {}
-    cancellations: list[tuple[Cancellation, Source]] = []
+    arrivals: dict[str, TraceLine] = {}
+    cancellations: list[tuple[Cancellation, SourceLine]] = []
     for line in lines:
         event = line.event
         if isinstance(event, Cancellation):

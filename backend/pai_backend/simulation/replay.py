@@ -11,13 +11,13 @@ from pai_backend.scheduling.config.model import ClusterConfig, compare
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.explain.eta import estimate
 from pai_backend.scheduling.queue import Entry, Policy, Preempting, Queue, Started
-from pai_backend.simulation.fate import Outcome
+from pai_backend.simulation.fate import RunOutcome
 from pai_backend.simulation.fitting import check_nodes, refusals
 from pai_backend.simulation.growing import Growing
-from pai_backend.simulation.health import Health
-from pai_backend.simulation.life import Life
+from pai_backend.simulation.health import BrokenGpus
+from pai_backend.simulation.life import GroupLife
 from pai_backend.simulation.meter import Meter
-from pai_backend.simulation.moments import Agenda, Happening, Kind, date, seconds
+from pai_backend.simulation.moments import Agenda, Foreseen, MomentKind, date, seconds
 from pai_backend.simulation.report import Report
 from pai_backend.simulation.summing import report
 from pai_backend.simulation.trace import Arrival, Cancellation, Change, Failure, NewConfig, Repair, Trace
@@ -56,7 +56,7 @@ def replay(config: ClusterConfig, trace: Trace, rules: Rules | None = None) -> R
     arrivals = trace.arrivals
     entries = {each.name: Entry(each.group, each.user, order) for order, each in enumerate(arrivals)}
     refused = refusals(config, trace, entries, rules.policy, rules.later)
-    lives = {each.name: Life(each, entries[each.name]) for each in arrivals}
+    lives = {each.name: GroupLife(each, entries[each.name]) for each in arrivals}
     played = _Replay(config, trace, rules, {name: life for name, life in lives.items() if name not in refused})
     try:
         played.run()
@@ -69,7 +69,7 @@ def replay(config: ClusterConfig, trace: Trace, rules: Rules | None = None) -> R
 class _Replay:
     """One simulation. ``lives`` are the groups that are not refused."""
 
-    def __init__(self, config: ClusterConfig, trace: Trace, rules: Rules, lives: dict[str, Life]) -> None:
+    def __init__(self, config: ClusterConfig, trace: Trace, rules: Rules, lives: dict[str, GroupLife]) -> None:
         self._ledger = Ledger(config)
         self._queue = Queue(self._ledger, rules.policy, ends=self._ends)
         self._rules = rules
@@ -81,7 +81,7 @@ class _Replay:
         self.meter = Meter(vcs, min((each.at for each in trace.arrivals), default=0.0))
         self._capped = Capped(self._queue)
         self._growing = Growing(self._ledger)
-        self._health = Health(self._queue, self.meter)
+        self._health = BrokenGpus(self._queue, self.meter)
         self._changes: dict[str, Change] = {}
         self._configure(config)
         for number, line in enumerate(trace.lines):
@@ -107,34 +107,34 @@ class _Replay:
         """A line of the trace lies ahead."""
         if isinstance(event, Arrival):
             if event.name in self._lives:
-                self._agenda.add(date(event.at), Kind.ARRIVAL, event.name)
+                self._agenda.add(date(event.at), MomentKind.ARRIVAL, event.name)
         elif isinstance(event, Cancellation):
             if event.name in self._lives:
-                self._agenda.add(date(event.at), Kind.CANCELLATION, event.name)
+                self._agenda.add(date(event.at), MomentKind.CANCELLATION, event.name)
         else:
             self._changes[number] = event
-            self._agenda.add(date(event.at), Kind.CHANGE, number)
+            self._agenda.add(date(event.at), MomentKind.CHANGE, number)
 
-    def _happen(self, happening: Happening, now: datetime) -> list[str]:
+    def _happen(self, happening: Foreseen, now: datetime) -> list[str]:
         """One thing; the group that arrived with it, if any."""
         name = happening.subject
-        if happening.kind is Kind.CHANGE:
+        if happening.kind is MomentKind.CHANGE:
             self._change(self._changes[name], now)
-        elif happening.kind is Kind.ARRIVAL:
+        elif happening.kind is MomentKind.ARRIVAL:
             self._queue.line_up(self._lives[name].entry)
             self.meter.waiting += self._lives[name].entry.group.leaves
             return [name]
-        elif happening.kind is Kind.CANCELLATION:
+        elif happening.kind is MomentKind.CANCELLATION:
             self._cancel(self._lives[name], now)
-        elif happening.kind is not Kind.LOOK:
+        elif happening.kind is not MomentKind.LOOK:
             life = self._lives[name]
-            if happening.kind is Kind.END and happening.number == life.end:
-                self._stop(life, Outcome.DONE, now)
-            elif happening.kind is Kind.EVICTION and happening.run == life.run and life.placement is not None:
-                self._stop(life, Outcome.PREEMPTED, now)
+            if happening.kind is MomentKind.END and happening.number == life.end:
+                self._stop(life, RunOutcome.DONE, now)
+            elif happening.kind is MomentKind.EVICTION and happening.run == life.run and life.placement is not None:
+                self._stop(life, RunOutcome.PREEMPTED, now)
         return []
 
-    def _stop(self, life: Life, outcome: Outcome, now: datetime) -> None:
+    def _stop(self, life: GroupLife, outcome: RunOutcome, now: datetime) -> None:
         """A run is over: the group has ended, or waits again."""
         name, opportunistic = life.arrival.name, life.is_opportunistic
         self.meter.take(life.stop(outcome, now), -1, opportunistic=opportunistic)
@@ -142,17 +142,17 @@ class _Replay:
         self._growing.drop(name)
         self._growing.stir()
         life.end = 0
-        if outcome in (Outcome.DONE, Outcome.CANCELLED):
+        if outcome in (RunOutcome.DONE, RunOutcome.CANCELLED):
             self._queue.release(name)
         else:
             self._queue.put_back(name)
             self.meter.waiting += life.entry.group.leaves
 
-    def _cancel(self, life: Life, now: datetime) -> None:
+    def _cancel(self, life: GroupLife, now: datetime) -> None:
         if life.has_ended:
             return
         if life.placement is not None:
-            self._stop(life, Outcome.CANCELLED, now)
+            self._stop(life, RunOutcome.CANCELLED, now)
         else:
             self._queue.release(life.arrival.name)
             self.meter.waiting -= life.entry.group.leaves
@@ -165,7 +165,7 @@ class _Replay:
             devices = self._health.fail(change.node, change.devices)
             for name in [*self._queue.running]:
                 if self._lives[name].runs_on(change.node, devices):
-                    self._stop(self._lives[name], Outcome.FAILED, now)
+                    self._stop(self._lives[name], RunOutcome.FAILED, now)
             self._health.count(change.node)
         elif isinstance(change, Repair):
             self._health.repair(change.node, change.devices)
@@ -217,20 +217,22 @@ class _Replay:
             look = answer.look_again
             if look is not None and (self._look is None or self._look <= now or look < self._look):
                 self._look = look
-                self._agenda.add(look, Kind.LOOK)
+                self._agenda.add(look, MomentKind.LOOK)
 
     def _start(self, decision: Started, now: datetime) -> None:
         life = self._lives[decision.entry.group.name]
         end = life.start(decision.placement, now)
         self.meter.waiting -= life.entry.group.leaves
         self.meter.take(decision.placement, 1, opportunistic=life.is_opportunistic)
-        life.end = self._agenda.add(end, Kind.END, life.arrival.name)
+        life.end = self._agenda.add(end, MomentKind.END, life.arrival.name)
         if not life.is_full:
             self._growing.add(life)
 
     def _evict(self, decision: Preempting, now: datetime) -> None:
         for name in decision.victims:
-            self._agenda.add(now + timedelta(seconds=self._rules.grace_s), Kind.EVICTION, name, self._lives[name].run)
+            self._agenda.add(
+                now + timedelta(seconds=self._rules.grace_s), MomentKind.EVICTION, name, self._lives[name].run
+            )
 
     def _grow(self, now: datetime) -> None:
         for life, placement in self._growing.grow():
@@ -238,7 +240,7 @@ class _Replay:
             self.meter.take(life.placement, -1, opportunistic=life.is_opportunistic)
             end = life.grow(placement, now)
             self.meter.take(placement, 1, opportunistic=life.is_opportunistic)
-            life.end = self._agenda.add(end, Kind.END, life.arrival.name)
+            life.end = self._agenda.add(end, MomentKind.END, life.arrival.name)
 
     # -- what is believed ------------------------------------------------------------------------------------------
 

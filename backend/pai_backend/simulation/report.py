@@ -18,7 +18,7 @@ class Waits(Model):
     max_s: float = 0.0
 
 
-class Share(Model):
+class GroupFigures(Model):
     """The figures of some groups."""
 
     vc: str = Field(description="Their virtual cluster; empty for all.")
@@ -64,9 +64,9 @@ class Report(Model):
     broken: float = Field(description="Share that was broken.")
     idle_while_wanted: float = Field(description="Share that was idle while groups waited for as much.")
     fragmentation: float = Field(description="Share of the idle GPU time in free cells smaller than a machine.")
-    total: Share
-    vcs: tuple[Share, ...]
-    users: tuple[Share, ...] = Field(description="By name; groups without a user are left out.")
+    total: GroupFigures
+    vcs: tuple[GroupFigures, ...]
+    users: tuple[GroupFigures, ...] = Field(description="By name; groups without a user are left out.")
     refused: tuple[Waiting, ...] = Field(description="Groups that could not start in an empty cluster, and why.")
     left: tuple[str, ...] = Field(description="Groups that waited still when nothing more could happen.")
     fates: tuple[Fate, ...] = Field(description="All groups, by arrival.")

@@ -13,7 +13,7 @@ _GAP = re.compile(r"[\s:,{]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceLine:
     """A line: its 1-based number and its text."""
 
     number: int

@@ -9,16 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pai_backend.model.waiting import Waiting
 from pai_backend.scheduling.queue.entry import line_of
 from pai_backend.simulation.course import course
-from pai_backend.simulation.fate import Fate, Outcome, Spell
-from pai_backend.simulation.life import Life
+from pai_backend.simulation.fate import Fate, RunOutcome, Spell
+from pai_backend.simulation.life import GroupLife
 from pai_backend.simulation.meter import Meter
 from pai_backend.simulation.overtaking import Stay, overtaken
-from pai_backend.simulation.report import Report, Share, Waits
+from pai_backend.simulation.report import GroupFigures, Report, Waits
 
 HOUR_S = 3600.0
 
 
-def report(meter: Meter, lives: Collection[Life], refused: Sequence[Waiting]) -> Report:
+def report(meter: Meter, lives: Collection[GroupLife], refused: Sequence[Waiting]) -> Report:
     """Sum a simulation up."""
     names = {waiting.group for waiting in refused}
     counts = _overtaken([life for life in lives if life.arrival.name not in names])
@@ -56,7 +56,7 @@ def _is_left(fate: Fate) -> bool:
     return fate.ended_s is None and fate.cancelled_s is None
 
 
-def _overtaken(lives: Iterable[Life]) -> dict[str, int]:
+def _overtaken(lives: Iterable[GroupLife]) -> dict[str, int]:
     """How often each was overtaken; a group that never started counts for as long as it waited."""
     stays: defaultdict[str, list[Stay]] = defaultdict(list)
     for life in lives:
@@ -72,24 +72,24 @@ def _part(some: float, whole: float) -> float:
     return min(max(some / whole, 0.0), 1.0) if whole > 0 else 0.0
 
 
-def _share(fates: Sequence[Fate], *, vc: str = "", user: str = "", owned: float = 0.0) -> Share:
+def _share(fates: Sequence[Fate], *, vc: str = "", user: str = "", owned: float = 0.0) -> GroupFigures:
     waits = sorted(fate.started_s - fate.arrived_s for fate in fates if fate.started_s is not None)
     spells = [spell for fate in fates for spell in fate.spells]
-    return Share(
+    return GroupFigures(
         vc=vc,
         user=user,
         groups=len(fates),
         unstarted=len(fates) - len(waits),
         waits=_waits(waits),
-        gpu_hours=_hours(spell for spell in spells if spell.outcome is Outcome.DONE),
+        gpu_hours=_hours(spell for spell in spells if spell.outcome is RunOutcome.DONE),
         guaranteed_gpu_hours=_hours(spell for spell in spells if not spell.opportunistic),
         opportunistic_gpu_hours=_hours(spell for spell in spells if spell.opportunistic),
         owned_gpu_hours=owned,
         preempted=sum(fate.preempted for fate in fates),
-        lost_gpu_hours=_hours(spell for spell in spells if spell.outcome is Outcome.PREEMPTED),
+        lost_gpu_hours=_hours(spell for spell in spells if spell.outcome is RunOutcome.PREEMPTED),
         failed=sum(fate.failed for fate in fates),
-        failed_gpu_hours=_hours(spell for spell in spells if spell.outcome is Outcome.FAILED),
-        cancelled_gpu_hours=_hours(spell for spell in spells if spell.outcome is Outcome.CANCELLED),
+        failed_gpu_hours=_hours(spell for spell in spells if spell.outcome is RunOutcome.FAILED),
+        cancelled_gpu_hours=_hours(spell for spell in spells if spell.outcome is RunOutcome.CANCELLED),
         displaced=sum(fate.displaced for fate in fates),
         overtaken=sum(fate.overtaken for fate in fates),
         capped=sum(fate.capped_s > 0 for fate in fates),

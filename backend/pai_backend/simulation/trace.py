@@ -10,14 +10,14 @@ from pydantic import Field
 
 from pai_backend.model.base import Model
 from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group, Member
-from pai_backend.simulation.source import Source
+from pai_backend.simulation.source import SourceLine
 
 MOST_SECONDS = 10 * 365 * 86_400
 """The latest arrival and the longest run."""
 MOST_TASKS = 1_000_000
 
 
-class Part(Model):
+class TracePart(Model):
     """Equal tasks of a group."""
 
     tasks: int = Field(default=1, ge=1, le=MOST_TASKS)
@@ -45,7 +45,7 @@ class Arrival(Model):
     tasks: int = Field(default=1, ge=1, le=MOST_TASKS)
     gpus: int = Field(default=1, ge=1, le=MOST_TASKS, description="Leaf cells of each task.")
     min: int | None = Field(default=None, ge=1, le=MOST_TASKS, description="The fewest tasks it starts with.")
-    members: tuple[Part, ...] = Field(default=(), description="Unequal tasks, instead of tasks, gpus and min.")
+    members: tuple[TracePart, ...] = Field(default=(), description="Unequal tasks, instead of tasks, gpus and min.")
     priority: int = Field(default=10, ge=OPPORTUNISTIC, le=HIGHEST, description="-1 is opportunistic.")
     type: str = Field(default="", description="The leaf type it asks for; empty for any.")
     pinned: str = Field(default="", description="The pinned cell it uses instead of the quota.")
@@ -55,7 +55,7 @@ class Arrival(Model):
     @property
     def group(self) -> Group:
         """What is asked of the scheduler."""
-        parts = self.members or (Part(tasks=self.tasks, gpus=self.gpus, min=self.min),)
+        parts = self.members or (TracePart(tasks=self.tasks, gpus=self.gpus, min=self.min),)
         return Group(
             self.name,
             self.vc,
@@ -113,23 +113,23 @@ EVENTS: dict[str, type[Event]] = {
 }
 
 
-class Line(NamedTuple):
+class TraceLine(NamedTuple):
     """Something that happens, and where the text says so."""
 
     event: Event
-    source: Source
+    source: SourceLine
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """All that happens, by time; of one instant in the order of the text."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[TraceLine, ...]
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Trace:
         """A trace that was not read from a text."""
-        lines = (Line(event, Source(number, "")) for number, event in enumerate(events, 1))
+        lines = (TraceLine(event, SourceLine(number, "")) for number, event in enumerate(events, 1))
         return cls(tuple(sorted(lines, key=lambda line: line.event.at)))
 
     @property

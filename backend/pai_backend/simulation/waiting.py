@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from pai_backend.scheduling.queue import Queue
-from pai_backend.simulation.life import Life
+from pai_backend.simulation.life import GroupLife
 
 
 class Capped:
@@ -18,7 +18,7 @@ class Capped:
         self._since: dict[str, datetime] = {}
         self._now: datetime | None = None
 
-    def look(self, lives: Mapping[str, Life], now: datetime) -> None:
+    def look(self, lives: Mapping[str, GroupLife], now: datetime) -> None:
         """What holds from this instant on."""
         if not self._has_caps:
             return
@@ -29,7 +29,7 @@ class Capped:
         for name in capped:
             self._since.setdefault(name, now)
 
-    def close(self, lives: Mapping[str, Life]) -> None:
+    def close(self, lives: Mapping[str, GroupLife]) -> None:
         """Nothing happens any more."""
         for name, since in self._since.items():
             assert self._now is not None

@@ -1,7 +1,7 @@
 """The default file system as the API serves it: names in, entries and bytes out, whatever it is made of.
 
 Paths are tuples of names as ``areas.parts_of`` makes them. Every call blocks, and raises StorageFault for what a
-user can put right: Absent, NotAllowed, Conflict, Away.
+user can put right: Absent, NotAllowed, PathConflict, Away.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Parts = tuple[str, ...]
 CHUNK_BYTES = 1 << 20
 
 
-class Conflict(StorageFault):
+class PathConflict(StorageFault):
     """What is there does not fit what is asked: a directory where a file should be, another upload, an offset."""
 
 
 @dataclass(frozen=True)
-class Info:
+class FileInfo:
     """A file or directory."""
 
     name: str
@@ -65,7 +65,7 @@ class Upload(Protocol):
     def finish(self, sha256: str) -> None:
         """Give the file its name, atomically, replacing a file of that name; ``sha256`` may be empty.
 
-        Raises Conflict, and forgets what is kept, when the bytes have another digest.
+        Raises PathConflict, and forgets what is kept, when the bytes have another digest.
         """
         ...
 
@@ -77,16 +77,16 @@ class Upload(Protocol):
 class Files(Protocol):
     """A tree of files below one root."""
 
-    def stat(self, path: Parts) -> Info:
+    def stat(self, path: Parts) -> FileInfo:
         """What is there. Raises Absent."""
         ...
 
-    def listing(self, path: Parts, after: str, limit: int) -> list[Info]:
+    def listing(self, path: Parts, after: str, limit: int) -> list[FileInfo]:
         """The first ``limit`` entries of a directory with names behind ``after``, by name."""
         ...
 
     def read(self, path: Parts) -> Readable:
-        """A file, open to read and seek. Raises Absent; Conflict for a directory."""
+        """A file, open to read and seek. Raises Absent; PathConflict for a directory."""
         ...
 
     def kept(self, path: Parts) -> int:
@@ -96,25 +96,25 @@ class Files(Protocol):
     def upload(self, path: Parts, offset: int) -> Upload:
         """Begin, or go on from ``offset``, and drop what is kept behind it. Directories above are made.
 
-        Raises Conflict when fewer bytes are kept, or when it is being uploaded by another request now.
+        Raises PathConflict when fewer bytes are kept, or when it is being uploaded by another request now.
         """
         ...
 
     def make_directory(self, path: Parts) -> None:
-        """With all above it; nothing happens when it is there. Raises Conflict for a file."""
+        """With all above it; nothing happens when it is there. Raises PathConflict for a file."""
         ...
 
     def remove(self, path: Parts, *, recursive: bool) -> None:
         """Remove a file or directory, and what is kept of an unfinished upload of it.
 
-        Raises Absent when there is neither; Conflict for a directory that is not empty.
+        Raises Absent when there is neither; PathConflict for a directory that is not empty.
         """
         ...
 
     def copy(self, source: Parts, target: Parts, max_entries: int, max_bytes: int | None = None) -> None:
-        """Copy a file or a directory; it appears whole. Raises Conflict when the target is a directory.
+        """Copy a file or a directory; it appears whole. Raises PathConflict when the target is a directory.
 
-        Also raises Conflict when there is more than ``max_bytes``: it has grown since it was measured.
+        Also raises PathConflict when there is more than ``max_bytes``: it has grown since it was measured.
         """
         ...
 
@@ -123,9 +123,9 @@ class Files(Protocol):
         ...
 
 
-def grown(path: Parts) -> Conflict:
+def grown(path: Parts) -> PathConflict:
     """More is there than was counted before it was copied."""
-    return Conflict(f"{shown(path)} has grown while it was copied", "copy it again")
+    return PathConflict(f"{shown(path)} has grown while it was copied", "copy it again")
 
 
 def shown(path: Parts) -> str:
@@ -155,7 +155,7 @@ class PartFile:
     def __init__(
         self, descriptor: int, path: Parts, offset: int, publish: Callable[[int], None], drop: Callable[[], None]
     ) -> None:
-        """Take over ``descriptor``. Raises Conflict, and closes it, when the offset does not fit or it is locked."""
+        """Take over ``descriptor``. Raises PathConflict, and closes it, for a wrong offset or a locked file."""
         import fcntl  # clients on other systems read this module for its types
 
         self._path, self._publish, self._drop = path, publish, drop
@@ -164,13 +164,15 @@ class PartFile:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = os.fstat(descriptor).st_size
             if offset > kept:
-                raise Conflict(f"only {kept} bytes of {shown(path)} are here", f"go on from offset {kept}")
+                raise PathConflict(f"only {kept} bytes of {shown(path)} are here", f"go on from offset {kept}")
             os.ftruncate(descriptor, offset)
             self._file.seek(offset)
             self.size = offset
         except BlockingIOError:
             self._file.close()
-            raise Conflict(f"{shown(path)} is being uploaded by another request", "wait until it has ended") from None
+            raise PathConflict(
+                f"{shown(path)} is being uploaded by another request", "wait until it has ended"
+            ) from None
         except BaseException:
             self._file.close()
             raise
@@ -187,7 +189,7 @@ class PartFile:
         if sha256 and self._digest() != sha256:
             self._drop()
             self.close()
-            raise Conflict(f"{shown(self._path)} arrived damaged: its SHA-256 differs", "upload it again")
+            raise PathConflict(f"{shown(self._path)} arrived damaged: its SHA-256 differs", "upload it again")
         os.fsync(self._file.fileno())
         self._publish(self._file.fileno())
         self.close()

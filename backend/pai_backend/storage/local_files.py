@@ -22,10 +22,10 @@ from pai_backend.storage.areas import MAX_DEPTH, copy_name, is_partial, partial_
 from pai_backend.storage.faults import Absent, NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import (
     CHUNK_BYTES,
-    Conflict,
-    Info,
+    FileInfo,
     PartFile,
     Parts,
+    PathConflict,
     Readable,
     Upload,
     absent,
@@ -48,15 +48,15 @@ class LocalFiles:
         self._root = root
         self._owners = owners
 
-    def stat(self, path: Parts) -> Info:
+    def stat(self, path: Parts) -> FileInfo:
         """What is there."""
         with _faults(path):
             if not path:
-                return Info("", True, 0, time_of(os.stat(self._root).st_mtime))
+                return FileInfo("", True, 0, time_of(os.stat(self._root).st_mtime))
             with self._folder(path[:-1]) as folder:
                 return _info(path[-1], os.stat(path[-1], dir_fd=folder, follow_symlinks=False), path)
 
-    def listing(self, path: Parts, after: str, limit: int) -> list[Info]:
+    def listing(self, path: Parts, after: str, limit: int) -> list[FileInfo]:
         """Entries by name; links and special files are left out."""
         with _faults(path), self._folder(path) as folder, os.scandir(folder) as found:
             names = heapq.nsmallest(limit, (e.name for e in found if e.name > after and _is_listed(e)))
@@ -69,7 +69,9 @@ class LocalFiles:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 file.close()
-                raise Conflict(f"{shown(path)} is {'a directory' if stat.S_ISDIR(mode) else 'no file'}", "name a file")
+                raise PathConflict(
+                    f"{shown(path)} is {'a directory' if stat.S_ISDIR(mode) else 'no file'}", "name a file"
+                )
             return file
 
     def kept(self, path: Parts) -> int:
@@ -178,7 +180,7 @@ class LocalFiles:
     def _refuse_directory(path: Parts, folder: int) -> None:
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.stat(path[-1], dir_fd=folder, follow_symlinks=False).st_mode):
-                raise Conflict(f"{shown(path)} is a directory", "name a file, or remove the directory first")
+                raise PathConflict(f"{shown(path)} is a directory", "name a file, or remove the directory first")
 
 
 class _Upload:
@@ -213,16 +215,16 @@ def _faults(path: Parts) -> Iterator[None]:
         yield
     except (FileNotFoundError, IsADirectoryError) as error:
         if isinstance(error, IsADirectoryError):
-            raise Conflict(f"{shown(path)} is a directory", "name a file") from None
+            raise PathConflict(f"{shown(path)} is a directory", "name a file") from None
         raise absent(path) from None
     except PermissionError:
         raise NotAllowed(f"the backend has no permission for {shown(path)}", "ask the administrator") from None
     except OSError as error:
         if error.errno in _NO_LINK:
             message = f"{shown(path)} leads through a file or a symbolic link"
-            raise Conflict(message, "name a path of directories; links are not followed here") from None
+            raise PathConflict(message, "name a path of directories; links are not followed here") from None
         if error.errno == errno.ENOTEMPTY:
-            raise Conflict(
+            raise PathConflict(
                 f"{shown(path)} is not empty", "remove it with all its content, unfinished uploads too"
             ) from None
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -243,17 +245,17 @@ def _is_listed(entry: os.DirEntry[str]) -> bool:
     return regular and not is_partial(entry.name) and entry.name.isprintable()
 
 
-def _infos(folder: int, names: list[str], path: Parts) -> Iterator[Info]:
+def _infos(folder: int, names: list[str], path: Parts) -> Iterator[FileInfo]:
     for name in names:
         with suppress(FileNotFoundError):  # removed meanwhile
             yield _info(name, os.stat(name, dir_fd=folder, follow_symlinks=False), (*path, name))
 
 
-def _info(name: str, status: os.stat_result, path: Parts) -> Info:
+def _info(name: str, status: os.stat_result, path: Parts) -> FileInfo:
     directory = stat.S_ISDIR(status.st_mode)
     if not directory and not stat.S_ISREG(status.st_mode):
-        raise Conflict(f"{shown(path)} is a symbolic link or a special file", "name a file or a directory")
-    return Info(name, directory, 0 if directory else status.st_size, time_of(status.st_mtime))
+        raise PathConflict(f"{shown(path)} is a symbolic link or a special file", "name a file or a directory")
+    return FileInfo(name, directory, 0 if directory else status.st_size, time_of(status.st_mtime))
 
 
 def _usage(folder: int, left: int) -> int:
@@ -343,7 +345,7 @@ def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left
                 writer.write(data)
         return
     if not stat.S_ISDIR(mode):
-        raise Conflict(f"{shown(path)} holds a symbolic link or special file ({name})", "remove it first")
+        raise PathConflict(f"{shown(path)} holds a symbolic link or special file ({name})", "remove it first")
     os.mkdir(new, 0o755, dir_fd=folder)
     inner = os.open(name, _DIRECTORY, dir_fd=origin)
     try:

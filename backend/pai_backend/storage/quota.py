@@ -52,7 +52,7 @@ class _Count:
         return self.measured + (self.written - self.counted) + self.reserved
 
 
-class Quotas:
+class StorageQuotas:
     """The pools of one process."""
 
     def __init__(self, measure: Measure) -> None:

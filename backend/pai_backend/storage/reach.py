@@ -24,7 +24,7 @@ follows redirects, so that would be a way into the network of the backend."""
 
 
 @dataclass(frozen=True)
-class Mount:
+class TeamMount:
     """A team storage; no ``users`` means everyone."""
 
     name: str
@@ -37,7 +37,7 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Reach:
+class StorageReach:
     """The storages of this backend and who may reach what of them.
 
     ``tasks_share_our_rights`` is true where tasks run as the backend's own user on its machine (the local engine):
@@ -47,7 +47,7 @@ class Reach:
 
     default_fs_uri: str = ""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[TeamMount, ...] = ()
     shared: tuple[str, ...] = ()
     tasks_share_our_rights: bool = False
     owners: bool = False

@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from pai_backend.storage.areas import OUTPUT, copy_name, is_partial
 from pai_backend.storage.faults import Absent, NotAllowed, StorageFault, explained
-from pai_backend.storage.files import Conflict, Info, PartFile, Parts, Readable, Upload, absent, grown, shown, time_of
+from pai_backend.storage.files import (
+    FileInfo,
+    PartFile,
+    Parts,
+    PathConflict,
+    Readable,
+    Upload,
+    absent,
+    grown,
+    shown,
+    time_of,
+)
 from pai_backend.storage.filesystems import filesystem, path_in, secret_texts
 from pai_backend.storage.uris import StorageLocation
 
@@ -39,17 +50,17 @@ class RemoteFiles:
         self._root, self._options, self._spool = root, options, spool
         self._secrets = secret_texts(options)
 
-    def stat(self, path: Parts) -> Info:
+    def stat(self, path: Parts) -> FileInfo:
         """What is there."""
         with self.at(path) as (system, name):
             return _info(path[-1] if path else "", system.info(name))
 
-    def listing(self, path: Parts, after: str, limit: int) -> list[Info]:
+    def listing(self, path: Parts, after: str, limit: int) -> list[FileInfo]:
         """Entries by name."""
         with self.at(path) as (system, name):
             system.invalidate_cache()
             if system.isfile(name):
-                raise Conflict(f"{shown(path)} is a file", "name a directory")
+                raise PathConflict(f"{shown(path)} is a file", "name a directory")
             found = {_base(info): info for info in self._entries(system, name)}
         names = sorted(entry for entry in found if entry > after and _is_listed(entry))
         return [_info(entry, found[entry]) for entry in names[:limit]]
@@ -63,7 +74,7 @@ class RemoteFiles:
         """A file, open."""
         with self.at(path) as (system, name):
             if system.isdir(name):
-                raise Conflict(f"{shown(path)} is a directory", "name a file")
+                raise PathConflict(f"{shown(path)} is a directory", "name a file")
             return _Open(self, path, system.open(name, "rb"))
 
     def kept(self, path: Parts) -> int:
@@ -77,7 +88,7 @@ class RemoteFiles:
         """Begin or go on."""
         with self.at(path) as (system, name):
             if system.isdir(name):
-                raise Conflict(f"{shown(path)} is a directory", "name a file, or remove the directory first")
+                raise PathConflict(f"{shown(path)} is a directory", "name a file, or remove the directory first")
         spooled = self._spooled(path)
         self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._forget_old()
@@ -125,7 +136,7 @@ class RemoteFiles:
         """With all above it."""
         with self.at(path) as (system, name):
             if system.isfile(name):
-                raise Conflict(f"{shown(path)} is a file", "name a directory")
+                raise PathConflict(f"{shown(path)} is a file", "name a directory")
             system.makedirs(name, exist_ok=True)
 
     def remove(self, path: Parts, *, recursive: bool) -> None:
@@ -137,7 +148,7 @@ class RemoteFiles:
             if kept and not system.exists(name):
                 return
             if not recursive and system.isdir(name) and self._entries(system, name):
-                raise Conflict(f"{shown(path)} is not empty", "remove it with all its content")
+                raise PathConflict(f"{shown(path)} is not empty", "remove it with all its content")
             system.info(name)  # some libraries remove what is not there
             system.rm(name, recursive=recursive)  # and some have no rmdir
 
@@ -146,7 +157,7 @@ class RemoteFiles:
         with self.at(source) as (system, name), self.at(target) as (_, final):
             system.invalidate_cache()
             if system.isdir(final):
-                raise Conflict(f"{shown(target)} is a directory", "name a new path")
+                raise PathConflict(f"{shown(target)} is a directory", "name a new path")
             found = system.find(name, withdirs=True, detail=True) or {name: system.info(name)}
             if len(found) > max_entries:
                 raise StorageFault("the directory holds too many files to be copied at once", "copy parts of it")
@@ -276,9 +287,9 @@ def _is_listed(name: str) -> bool:
     return name not in ("", ".", "..") and name.isprintable() and not is_partial(name)
 
 
-def _info(name: str, info: Mapping[str, Any]) -> Info:
+def _info(name: str, info: Mapping[str, Any]) -> FileInfo:
     directory = info["type"] == "directory"
-    return Info(name, directory, 0 if directory else int(info.get("size") or 0), _modified(info))
+    return FileInfo(name, directory, 0 if directory else int(info.get("size") or 0), _modified(info))
 
 
 def _modified(info: Mapping[str, Any]) -> datetime | None:

@@ -16,8 +16,8 @@ from pai_backend.storage.areas import OUTPUT, Area, OwnedPath
 from pai_backend.storage.faults import Away
 from pai_backend.storage.files import Files, Parts
 from pai_backend.storage.local_files import LocalFiles
-from pai_backend.storage.quota import Pool, Quotas
-from pai_backend.storage.reach import Mount, Reach
+from pai_backend.storage.quota import Pool, StorageQuotas
+from pai_backend.storage.reach import StorageReach, TeamMount
 from pai_backend.storage.remote_files import RemoteFiles
 from pai_backend.storage.uris import parse
 
@@ -33,7 +33,7 @@ class FileRoom:
 
     files: Files
     shared: tuple[str, ...] = ()
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[TeamMount, ...] = ()
     max_file_bytes: int = 107_374_182_400
     quota_bytes: int = 0
     shared_quota_bytes: int = 0
@@ -41,9 +41,9 @@ class FileRoom:
 
     def __post_init__(self) -> None:
         """Counting needs the room itself, to measure."""
-        object.__setattr__(self, "quotas", Quotas(self._measured))
+        object.__setattr__(self, "quotas", StorageQuotas(self._measured))
 
-    quotas: Quotas = field(init=False)
+    quotas: StorageQuotas = field(init=False)
 
     async def do(self, work: Callable[[], T], timeout_s: float = TIMEOUT_S) -> T:
         """Run what blocks. Raises what it raises, and Away when it takes too long; it then goes on unheard."""
@@ -71,7 +71,7 @@ class FileRoom:
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 
-def open_files(reach: Reach, spool: Path) -> Files:
+def open_files(reach: StorageReach, spool: Path) -> Files:
     """The default file system. ``spool`` keeps uploads for one elsewhere until they are complete."""
     root = parse(reach.default_fs_uri)
     if root.local:

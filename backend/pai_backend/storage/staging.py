@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pai_backend.storage.faults import StorageFault, explained
 from pai_backend.storage.filesystems import filesystem, path_in
-from pai_backend.storage.tree import Entry, EntryKind, Tree, bounded, local_entries, remote_entries
+from pai_backend.storage.tree import EntryKind, Tree, TreeEntry, bounded, local_entries, remote_entries
 from pai_backend.storage.uris import StorageLocation, parse
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _at_either_end(error: Exception, place: StorageLocation, partial: Path) -> S
     return explained(error, place)
 
 
-Copy = Callable[[Entry, Path], None]
+Copy = Callable[[TreeEntry, Path], None]
 
 
 def _source(item: Input, system: AbstractFileSystem | None) -> tuple[Tree, Copy]:
@@ -134,20 +134,20 @@ def _make(tree: Tree, partial: Path, copy: Copy, at_once: int) -> None:
             (partial / entry.path).chmod(READ_ONLY_PROGRAM)
 
 
-def _copy_local(source: Path, entry: Entry, target: Path) -> None:
+def _copy_local(source: Path, entry: TreeEntry, target: Path) -> None:
     # Neither a link nor a FIFO that took the file's place since it was listed is followed or waited for.
     descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as reader:
         _write(reader, entry, target)
 
 
-def _copy_remote(system: AbstractFileSystem, root: str, entry: Entry, target: Path) -> None:
+def _copy_remote(system: AbstractFileSystem, root: str, entry: TreeEntry, target: Path) -> None:
     path = f"{root.rstrip('/')}/{entry.path}" if entry.path else root
     with system.open(path, "rb") as reader:
         _write(reader, entry, target)
 
 
-def _write(reader: BinaryIO, entry: Entry, target: Path) -> None:
+def _write(reader: BinaryIO, entry: TreeEntry, target: Path) -> None:
     """Copy exactly as many bytes as were listed. Raises StorageFault when there are fewer or more."""
     left = entry.size
     with open(target, "xb") as writer:

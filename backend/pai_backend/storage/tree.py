@@ -33,7 +33,7 @@ class EntryKind(Enum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class TreeEntry:
     """One thing in a tree. ``path`` is relative with ``/`` between names; empty when the tree is one file."""
 
     path: str
@@ -47,7 +47,7 @@ class Entry:
 class Tree:
     """A listed tree: directories stand before what is in them."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[TreeEntry, ...]
 
     @property
     def files(self) -> int:
@@ -60,9 +60,11 @@ class Tree:
         return sum(entry.size for entry in self.entries)
 
 
-def bounded(entries: Iterator[Entry], place: StorageLocation, max_bytes: int, max_entries: int = MAX_ENTRIES) -> Tree:
+def bounded(
+    entries: Iterator[TreeEntry], place: StorageLocation, max_bytes: int, max_entries: int = MAX_ENTRIES
+) -> Tree:
     """All of ``entries``. Raises StorageFault at the first one that is too much."""
-    kept: list[Entry] = []
+    kept: list[TreeEntry] = []
     size = 0
     for entry in entries:
         kept.append(entry)
@@ -79,7 +81,7 @@ def bounded(entries: Iterator[Entry], place: StorageLocation, max_bytes: int, ma
     return Tree(tuple(kept))
 
 
-def local_entries(place: StorageLocation) -> Iterator[Entry]:
+def local_entries(place: StorageLocation) -> Iterator[TreeEntry]:
     """The entries of a path of this machine. Raises OSError, and StorageFault for what cannot be copied."""
     root = os.path.realpath(place.path)  # the place itself may be named through links
     top = os.stat(root)
@@ -94,18 +96,18 @@ def local_entries(place: StorageLocation) -> Iterator[Entry]:
         for child in children:
             path = f"{folder}/{child.name}" if folder else child.name
             if child.is_symlink():
-                yield Entry(path, EntryKind.LINK, target=_inside(place, root, path))
+                yield TreeEntry(path, EntryKind.LINK, target=_inside(place, root, path))
             elif child.is_dir(follow_symlinks=False):
-                yield Entry(path, EntryKind.DIRECTORY)
+                yield TreeEntry(path, EntryKind.DIRECTORY)
                 waiting.append(path)
             else:
                 yield _file(place, path, child.stat(follow_symlinks=False))
 
 
-def _file(place: StorageLocation, path: str, status: os.stat_result) -> Entry:
+def _file(place: StorageLocation, path: str, status: os.stat_result) -> TreeEntry:
     if not stat.S_ISREG(status.st_mode):
         raise StorageFault(f"{_named(place, path)} is neither a file nor a directory", "remove it")
-    return Entry(path, EntryKind.FILE, status.st_size, bool(status.st_mode & stat.S_IXUSR))
+    return TreeEntry(path, EntryKind.FILE, status.st_size, bool(status.st_mode & stat.S_IXUSR))
 
 
 def _inside(place: StorageLocation, root: str, path: str) -> str:
@@ -120,7 +122,7 @@ def _inside(place: StorageLocation, root: str, path: str) -> str:
     return os.path.relpath(target, os.path.dirname(link))
 
 
-def remote_entries(system: AbstractFileSystem, path: str, place: StorageLocation) -> Iterator[Entry]:
+def remote_entries(system: AbstractFileSystem, path: str, place: StorageLocation) -> Iterator[TreeEntry]:
     """The entries of a directory of an fsspec file system; raises what its library raises, and StorageFault."""
     system.invalidate_cache()
     top = system.info(path)
@@ -138,18 +140,18 @@ def remote_entries(system: AbstractFileSystem, path: str, place: StorageLocation
             if name in ("", ".", "..") or "\0" in name:
                 raise StorageFault(f"{place.shown} holds a file that cannot be called {name!r} here", "rename it")
             if info["type"] == "directory":
-                yield Entry(child, EntryKind.DIRECTORY)
+                yield TreeEntry(child, EntryKind.DIRECTORY)
                 waiting.append(child)
             else:
                 yield _remote_file(place, child, info)
 
 
-def _remote_file(place: StorageLocation, path: str, info: dict[str, Any]) -> Entry:
+def _remote_file(place: StorageLocation, path: str, info: dict[str, Any]) -> TreeEntry:
     if info["type"] != "file":
         raise StorageFault(f"{_named(place, path)} is neither a file nor a directory", "remove it")
     if info.get("size") is None:
         raise StorageFault(f"{place.scheme}:// does not tell the size of {_named(place, path)}", "name another place")
-    return Entry(path, EntryKind.FILE, int(info["size"]))
+    return TreeEntry(path, EntryKind.FILE, int(info["size"]))
 
 
 def _joined(path: str, relative: str) -> str:

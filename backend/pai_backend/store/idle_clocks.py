@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
 
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, StopCause
 from pai_backend.store import lease, lookup, noting, stop
@@ -43,7 +43,7 @@ class SqlIdling:
         """Keep uses."""
         await self._writer.run(partial(_note, uses=uses), announce=False)
 
-    async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[Source, datetime]]:
+    async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[UseSource, datetime]]:
         """The last ones."""
         return await self._database.read(partial(_uses, uids=jobs))
 
@@ -57,7 +57,9 @@ class SqlIdling:
         """Write what a round of looks has shown."""
         await self._writer.run(partial(_keep, clocks=clocks, told=told, at=at, epoch=epoch), announce=bool(told))
 
-    async def stop(self, uid: JobUid, seen: Mapping[Source, datetime], reason: str, at: datetime, epoch: int) -> bool:
+    async def stop(
+        self, uid: JobUid, seen: Mapping[UseSource, datetime], reason: str, at: datetime, epoch: int
+    ) -> bool:
         """Ask an idle job to end."""
         return await self._ring.tried(
             lambda cipher: self._writer.run(
@@ -91,10 +93,10 @@ def _note(conn: Connection, uses: Uses) -> None:
         conn.execute(_FIRST_USE, first)
 
 
-def _uses(conn: Connection, uids: Collection[JobUid]) -> dict[JobUid, dict[Source, datetime]]:
-    found: dict[JobUid, dict[Source, datetime]] = {}
+def _uses(conn: Connection, uids: Collection[JobUid]) -> dict[JobUid, dict[UseSource, datetime]]:
+    found: dict[JobUid, dict[UseSource, datetime]] = {}
     for row in conn.execute(_USES, {"uids": list(uids)}):
-        found.setdefault(JobUid(row.job), {})[Source(row.source)] = row.at
+        found.setdefault(JobUid(row.job), {})[UseSource(row.source)] = row.at
     return found
 
 
@@ -122,7 +124,7 @@ def _keep(
 def _stop(
     conn: Connection,
     uid: JobUid,
-    seen: Mapping[Source, datetime],
+    seen: Mapping[UseSource, datetime],
     reason: str,
     at: datetime,
     epoch: int,
@@ -131,7 +133,7 @@ def _stop(
     _check(conn, epoch)
     job = lookup.job(conn, uid, cipher)
     written = _uses(conn, [uid]).get(uid, {})
-    used = any(mark != seen.get(source) for source, mark in written.items() if source is not Source.PAGE)
+    used = any(mark != seen.get(source) for source, mark in written.items() if source is not UseSource.PAGE)
     if used or job.state.final or job.desired is Desired.STOP:
         return False
     stop.asked(conn, job, StopCause.IDLE, "", reason, at)

@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import NewEvent
 
-Uses = Mapping[tuple[JobUid, Source], datetime]
+Uses = Mapping[tuple[JobUid, UseSource], datetime]
 """When each source last used each job, by the clock of who saw it."""
 
 
@@ -27,7 +27,7 @@ class IdleStore(Protocol):
         """
         ...
 
-    async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[Source, datetime]]:
+    async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[UseSource, datetime]]:
         """The last use of each of these jobs by each source; what was never used is not in it."""
         ...
 
@@ -44,7 +44,9 @@ class IdleStore(Protocol):
         """
         ...
 
-    async def stop(self, uid: JobUid, seen: Mapping[Source, datetime], reason: str, at: datetime, epoch: int) -> bool:
+    async def stop(
+        self, uid: JobUid, seen: Mapping[UseSource, datetime], reason: str, at: datetime, epoch: int
+    ) -> bool:
         """Write the wish that the job end because it is idle, unless a use was written that is not among ``seen``.
 
         Requests of a Jupyter server's page do not count here: they are use only where its kernels tell nothing.

@@ -13,7 +13,7 @@ from pai_backend.engine.base import EngineError
 from pai_backend.model.job import Phase, State
 from pai_backend.model.node import Gpu, Node
 from pai_backend.storage.local_files import LocalFiles
-from pai_backend.storage.reach import Mount
+from pai_backend.storage.reach import TeamMount
 from pai_backend.storage.room import FileRoom
 from tests.integration.api.test_openpai_jobs import placed, saved, submitted
 from tests.support.api_site import BOB, ROOT, ApiSite, running_api
@@ -29,8 +29,8 @@ NODE = Node(
     schedulable=False,
 )
 MOUNTS = (
-    Mount("models", "hdfs://nn/models", users=("bob",)),
-    Mount("datasets", "nfs://user:hunter2@server/data"),
+    TeamMount("models", "hdfs://nn/models", users=("bob",)),
+    TeamMount("datasets", "nfs://user:hunter2@server/data"),
 )
 
 

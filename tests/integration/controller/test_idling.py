@@ -12,14 +12,14 @@ import pytest
 from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
 from pai_backend.controller.reconciler import Reconciler
 from pai_backend.lifecycle.idleness import Sight
-from pai_backend.model.idle import Source
+from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, StopCause
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_spec
 
 MINUTE = timedelta(minutes=1)
-Written = Mapping[Source, datetime]
+Written = Mapping[UseSource, datetime]
 
 
 @dataclass
@@ -36,9 +36,9 @@ class Backend:
     jobs: dict[JobUid, Job] = field(default_factory=dict)
     knows_nodes: bool = True
 
-    async def look(self, job: Job, written: Mapping[Source, datetime]) -> Sight:
-        working = frozenset({Source.GPU} if self.busy else set[Source]())
-        unread = {Source.KERNELS: "no answer", **({Source.GPU: "no nvidia-smi"} if self.blind else {})}
+    async def look(self, job: Job, written: Mapping[UseSource, datetime]) -> Sight:
+        working = frozenset({UseSource.GPU} if self.busy else set[UseSource]())
+        unread = {UseSource.KERNELS: "no answer", **({UseSource.GPU: "no nvidia-smi"} if self.blind else {})}
         return Sight(self.now, self.since, T0, written, working, unread=unread)
 
     def keeper(self) -> IdleKeeper:
@@ -136,7 +136,7 @@ async def test_a_use_that_the_last_look_did_not_see_prevents_the_stop(store: Sql
     ask, answers = store.idling.stop, list[bool]()
 
     async def after_a_use(uid: JobUid, seen: Written, reason: str, at: datetime, epoch: int) -> bool:
-        await other_store.idling.note({(uid, Source.SSH): site.now - timedelta(days=1)})  # its clock is late
+        await other_store.idling.note({(uid, UseSource.SSH): site.now - timedelta(days=1)})  # its clock is late
         answers.append(await ask(uid, seen, reason, at, epoch))
         return answers[-1]
 

@@ -19,7 +19,7 @@ from jupyter_pai.connect.putty import putty_host_key
 from jupyter_pai.doctor.clients import CLIENTS
 from jupyter_pai.doctor.examining import observe
 from jupyter_pai.doctor.outcome import Probe
-from jupyter_pai.doctor.running import Way
+from jupyter_pai.doctor.running import OpenSshRoute
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.following import observe as follow
 from jupyter_pai.sync import Client
@@ -102,7 +102,7 @@ def test_the_doctor_finds_a_whole_task_good_and_leaves_nothing(
     backend: Client, pai: Pai, place: Path, whole: str
 ) -> None:
     reached = access.reach(backend, whole, place / "ssh")
-    seen = observe(Way(reached.files.config, reached.login.alias))
+    seen = observe(OpenSshRoute(reached.files.config, reached.login.alias))
     assert {probe: outcome for probe, outcome in seen.outcomes.items() if outcome.worked is False} == {}
     untried = {probe for probe, outcome in seen.outcomes.items() if outcome.worked is None}
     assert untried <= ({Probe.RSYNC} if shutil.which("rsync") is None else set())

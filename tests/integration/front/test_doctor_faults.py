@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jupyter_pai.connect.ssh_config import Login, Places, config_text, include_line
-from jupyter_pai.doctor.diagnosing import Account, Meant, cause, effective
+from jupyter_pai.connect.ssh_config import ConfigFiles, HostEntry, config_text, include_line
+from jupyter_pai.doctor.diagnosing import AccountFacts, Meant, cause, effective
 from jupyter_pai.doctor.findings import WORDS, Finding
-from jupyter_pai.doctor.running import Way
+from jupyter_pai.doctor.running import OpenSshRoute
 from pai_backend.access.keys import gateway_host_public_key, known_hosts_alias_line, make_ed25519
 from pai_backend.testing.builders import make_uid
 from pai_backend.testing.free_ports import free_port
@@ -25,7 +25,7 @@ from tests.support.ssh_world import World, make_world
 pytestmark = pytest.mark.asyncio
 
 
-GOOD = Account()
+GOOD = AccountFacts()
 
 
 @dataclass
@@ -37,18 +37,18 @@ class User:
     known_hosts: Path
 
     @property
-    def way(self) -> Way:
-        return Way(self.meant.user_config, self.meant.login.alias)
+    def way(self) -> OpenSshRoute:
+        return OpenSshRoute(self.meant.user_config, self.meant.login.alias)
 
     def write(self, *, above: str = "", included: bool = True, **login: object) -> None:
         """Write our file, and the user's that includes it below ``above``."""
         self.meant = replace(self.meant, login=replace(self.meant.login, **login))  # type: ignore[arg-type]
-        text = config_text([self.meant.login], Places(self.meant.identity, self.known_hosts))
+        text = config_text([self.meant.login], ConfigFiles(self.meant.identity, self.known_hosts))
         self.meant.config.write_text(text)
         ours = f"{include_line(self.meant.config)}\n" if included else ""
         self.meant.user_config.write_text(f"{above}\n{ours}")
 
-    async def found(self, account: Account = GOOD) -> Finding | None:
+    async def found(self, account: AccountFacts = GOOD) -> Finding | None:
         """What the doctor finds; None when the login works."""
         ran = await asyncio.to_thread(self.way.execute, "true")
         if ran.code == 0:
@@ -60,7 +60,7 @@ class User:
 @pytest_asyncio.fixture
 async def user(tmp_path: Path) -> AsyncIterator[User]:
     async with make_world(tmp_path, "agent") as world:
-        login = Login("demo", "127.0.0.1", world.port, "pai-test")
+        login = HostEntry("demo", "127.0.0.1", world.port, "pai-test")
         meant = Meant(login, world.key, tmp_path / "ours", tmp_path / "config")
         made = User(world, meant, tmp_path / "known")
         line = known_hosts_alias_line("pai-test", await gateway_host_public_key(world.store.as_store()))
@@ -117,7 +117,7 @@ def key_over(user: User) -> None:
     kept.update({each: replace(key, expires_at=datetime.now(UTC)) for each, key in kept.items()})
 
 
-PLANTED: dict[str, tuple[str, Callable[[User], None], Account]] = {
+PLANTED: dict[str, tuple[str, Callable[[User], None], AccountFacts]] = {
     "the Include is missing": ("no-include", lambda user: user.write(included=False), GOOD),
     "a Host * above has a ProxyCommand": (
         "foreign-option",
@@ -133,11 +133,11 @@ PLANTED: dict[str, tuple[str, Callable[[User], None], Account]] = {
     "the key is gone": ("no-key-file", lambda user: user.meant.identity.unlink(), GOOD),
     "nothing listens": ("port-refused", lambda user: user.write(port=free_port()), GOOD),
     "another host answers": ("other-host", other_host, GOOD),
-    "the user is locked out": ("locked-out", locked_out, Account(is_locked_out=True)),
+    "the user is locked out": ("locked-out", locked_out, AccountFacts(is_locked_out=True)),
     "the key is for another job": ("key-limited", key_of_another_job, GOOD),
-    "the key's time is over": ("key-over", key_over, Account(is_key_over=True)),
-    "the key is not registered": ("key-unregistered", key_unknown, Account(is_registered=False)),
-    "the certificate is over": ("certificate-over", key_unknown, Account(is_registered=False, is_over=True)),
+    "the key's time is over": ("key-over", key_over, AccountFacts(is_key_over=True)),
+    "the key is not registered": ("key-unregistered", key_unknown, AccountFacts(is_registered=False)),
+    "the certificate is over": ("certificate-over", key_unknown, AccountFacts(is_registered=False, is_over=True)),
 }
 
 

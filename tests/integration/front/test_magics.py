@@ -14,7 +14,7 @@ from IPython.utils.capture import capture_output
 
 from jupyter_pai import cell, completion
 from jupyter_pai.render import clock
-from jupyter_pai.shown import JobFailed, Link, Trouble
+from jupyter_pai.shown import CellFailure, JobFailed, Link
 from jupyter_pai.widgets.job_view import JobView
 from tests.support.running_fake import RunningFake
 
@@ -133,14 +133,14 @@ def test_interrupting_leaves_the_job_running_and_says_so(
 
     monkeypatch.setattr(cell, "_say", say_and_interrupt)
     notebook.run("%pai status train --watch")
-    assert isinstance(notebook.error, Trouble)
+    assert isinstance(notebook.error, CellFailure)
     assert "the job keeps running" in notebook.text
     assert fake.backend.jobs[uid]["state"] == "WAITING"
 
 
 def test_a_fault_is_marked_without_a_traceback(notebook: Notebook) -> None:
     notebook.run('%%pai submit\n{\n  "jobName" 5\n}')
-    assert isinstance(notebook.error, Trouble)
+    assert isinstance(notebook.error, CellFailure)
     assert "cell:2:13" in notebook.text
     assert '      "jobName" 5\n                ^' in notebook.text
     assert "Traceback" not in notebook.text
@@ -203,7 +203,7 @@ def test_any_argument_may_be_a_variable(notebook: Notebook, fake: RunningFake) -
 def test_a_cell_is_validated_without_a_backend(notebook: Notebook, fake: RunningFake) -> None:
     fake.stop()
     notebook.run('%%pai validate\n{\n  "jobName" 5\n}')
-    assert isinstance(notebook.error, Trouble)
+    assert isinstance(notebook.error, CellFailure)
     assert "cell:2:12" in notebook.text
 
 

@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from pai_backend.access.uses import Uses
-from pai_backend.model.idle import Source
+from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from tests.support.proxy_fakes import ProxyUnderTest, running_proxy, service_job
@@ -23,12 +23,12 @@ class Noted:
     """Remembers what is noted."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[JobUid, Source, int]] = []
+        self.found: list[tuple[JobUid, UseSource, int]] = []
 
-    def note(self, job: JobUid, source: Source, timeout_s: int) -> None:
+    def note(self, job: JobUid, source: UseSource, timeout_s: int) -> None:
         self.found.append((job, source, timeout_s))
 
-    def taken(self) -> set[Source]:
+    def taken(self) -> set[UseSource]:
         """The sources since the last call."""
         found, self.found = {source for _, source, _ in self.found}, []
         return found
@@ -48,7 +48,7 @@ async def test_requests_and_messages_are_use_and_pings_are_none() -> None:
     noted = Noted()
     async with web_server() as (port, _), running_proxy(idling(service_job(port)), uses=cast("Uses", noted)) as under:
         assert (await under.client(**TOKEN).get("/deep/page")).status_code < 500
-        assert noted.found[0] == (next(iter(under.store.jobs.values())).uid, Source.SERVICE, 60)
+        assert noted.found[0] == (next(iter(under.store.jobs.values())).uid, UseSource.SERVICE, 60)
         socket = await connected(under)
         noted.taken()
         answered = asyncio.Event()
@@ -58,7 +58,7 @@ async def test_requests_and_messages_are_use_and_pings_are_none() -> None:
         assert noted.taken() == set()
         await socket.write_message("work")
         assert await socket.read_message() == "work"
-        assert noted.taken() == {Source.SERVICE}
+        assert noted.taken() == {UseSource.SERVICE}
         socket.close()
 
 
@@ -70,14 +70,14 @@ async def test_an_open_page_of_jupyter_is_told_from_what_its_user_changes() -> N
         async with running_proxy(job, uses=cast("Uses", noted)) as under:
             client = under.client(**TOKEN)
             await client.get("/api/kernels")
-            assert noted.taken() == {Source.PAGE}
+            assert noted.taken() == {UseSource.PAGE}
             socket = await connected(under)
             await socket.write_message("a message to a kernel, which tells of it itself")
             await socket.read_message()
-            assert noted.taken() == {Source.PAGE}
+            assert noted.taken() == {UseSource.PAGE}
             socket.close()
             await client.put("/api/contents/a.ipynb", content=b"x")
-            assert Source.SERVICE in noted.taken()
+            assert UseSource.SERVICE in noted.taken()
 
 
 @pytest.mark.asyncio

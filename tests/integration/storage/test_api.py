@@ -18,7 +18,7 @@ import pytest_asyncio
 from pai_backend.launch.directories import directories
 from pai_backend.storage.areas import partial_name
 from pai_backend.storage.local_files import LocalFiles
-from pai_backend.storage.reach import Mount
+from pai_backend.storage.reach import TeamMount
 from pai_backend.storage.room import FileRoom
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
@@ -457,7 +457,7 @@ extras:
 
 
 async def test_a_storage_that_is_not_granted_is_refused_at_submit(tmp_path: Path) -> None:
-    mounts = (Mount("datasets", "/srv/datasets"), Mount("models", "hdfs://nn/models", users=("bob",)))
+    mounts = (TeamMount("datasets", "/srv/datasets"), TeamMount("models", "hdfs://nn/models", users=("bob",)))
     room = FileRoom(LocalFiles(tmp_path / "fs"), mounts=mounts)
     async with running_api(tmp_path, files=room) as site, site.client() as client:
         for storage, code in (("datasets", 202), ("models", 404), ("nothing", 404)):

@@ -13,7 +13,7 @@ from jupyter_pai.client import AsyncClient
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway
 from jupyter_pai.fs.backend_files import BackendFiles, RemoteFile
-from pai_backend.api.starting import Front, starting_application
+from pai_backend.api.starting import StartingDelegate, starting_application
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,7 +38,7 @@ class Backend:
     def __init__(self, refusals: int) -> None:
         self.left = refusals
         starting = starting_application(self.why)
-        self.front = Front(starting)
+        self.front = StartingDelegate(starting)
         self.server = tornado.httpserver.HTTPServer(self.front)
         socket, port = tornado.testing.bind_unused_port()
         self.server.add_socket(socket)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from pai_backend.model.errors import NoSuchJob
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.job import Desired, Job, State, StopCause
 from pai_backend.store.base import Fenced, NewEvent
 from pai_backend.store.sql import SqlStore
@@ -31,13 +31,15 @@ async def epoch_of(store: SqlStore) -> int:
 async def test_each_use_moves_its_mark_on_whatever_the_writers_clock(store: SqlStore, other_store: SqlStore) -> None:
     one, two = await submitted(store, 1), await submitted(store, 2)
     nobody = make_uid(9)
-    await store.idling.note({(one.uid, Source.SSH): T0 + MINUTE, (nobody, Source.SSH): T0})
-    await other_store.idling.note({(one.uid, Source.SSH): T0, (one.uid, Source.SERVICE): T0, (two.uid, Source.SSH): T0})
-    await other_store.idling.note({(one.uid, Source.SERVICE): T0 + 2 * MINUTE})
+    await store.idling.note({(one.uid, UseSource.SSH): T0 + MINUTE, (nobody, UseSource.SSH): T0})
+    await other_store.idling.note(
+        {(one.uid, UseSource.SSH): T0, (one.uid, UseSource.SERVICE): T0, (two.uid, UseSource.SSH): T0}
+    )
+    await other_store.idling.note({(one.uid, UseSource.SERVICE): T0 + 2 * MINUTE})
 
     assert await store.idling.uses([one.uid, two.uid, nobody]) == {
-        one.uid: {Source.SSH: T0 + MINUTE + STEP, Source.SERVICE: T0 + 2 * MINUTE},
-        two.uid: {Source.SSH: T0},
+        one.uid: {UseSource.SSH: T0 + MINUTE + STEP, UseSource.SERVICE: T0 + 2 * MINUTE},
+        two.uid: {UseSource.SSH: T0},
     }
     assert (await store.job(one.uid)).version == one.version
 
@@ -45,7 +47,7 @@ async def test_each_use_moves_its_mark_on_whatever_the_writers_clock(store: SqlS
 @pytest.mark.asyncio
 async def test_clocks_are_kept_with_what_is_told_and_only_by_the_controller(store: SqlStore) -> None:
     job, epoch = await submitted(store), await epoch_of(store)
-    clock = IdleClock(since=T0, looked_at=T0 + MINUTE, used_by=Source.GPU, unread={Source.KERNELS: "no answer"})
+    clock = IdleClock(since=T0, looked_at=T0 + MINUTE, used_by=UseSource.GPU, unread={UseSource.KERNELS: "no answer"})
     await store.idling.keep({job.uid: clock}, {}, T0, epoch)
     warned = clock.model_copy(update={"warned_at": T0 + MINUTE})
     await store.idling.keep({job.uid: warned}, {job.uid: NewEvent("job.idle-warning", {"a": 1})}, T0 + MINUTE, epoch)
@@ -63,12 +65,12 @@ async def test_clocks_are_kept_with_what_is_told_and_only_by_the_controller(stor
 @pytest.mark.asyncio
 async def test_a_use_that_was_written_first_prevents_the_stop(store: SqlStore, other_store: SqlStore) -> None:
     job, epoch = await submitted(store), await epoch_of(store)
-    await other_store.idling.note({(job.uid, Source.SSH): T0 - MINUTE})
+    await other_store.idling.note({(job.uid, UseSource.SSH): T0 - MINUTE})
     assert not await store.idling.stop(job.uid, {}, "idle", T0 + 2 * MINUTE, epoch)
     assert (await store.job(job.uid)).desired is Desired.START
 
-    await other_store.idling.note({(job.uid, Source.PAGE): T0})
-    seen = {Source.SSH: T0 - MINUTE}
+    await other_store.idling.note({(job.uid, UseSource.PAGE): T0})
+    seen = {UseSource.SSH: T0 - MINUTE}
     assert await store.idling.stop(job.uid, seen, "idle: nothing", T0 + 2 * MINUTE, epoch)
     stored = await store.job(job.uid)
     assert (stored.desired, stored.stop_cause, stored.stop_reason) == (Desired.STOP, StopCause.IDLE, "idle: nothing")
@@ -83,7 +85,7 @@ async def test_a_use_that_was_written_first_prevents_the_stop(store: SqlStore, o
 @pytest.mark.asyncio
 async def test_the_end_of_a_job_takes_its_clock_away(store: SqlStore) -> None:
     job, epoch = await submitted(store), await epoch_of(store)
-    await store.idling.note({(job.uid, Source.SSH): T0})
+    await store.idling.note({(job.uid, UseSource.SSH): T0})
     await store.idling.keep({job.uid: IdleClock(since=T0, looked_at=T0)}, {}, T0, epoch)
     over = job.model_copy(update={"state": State.STOPPED, "completed_at": T0})
     await store.save(over, seen=job, epoch=epoch, events=[], at=T0)
@@ -93,5 +95,5 @@ async def test_the_end_of_a_job_takes_its_clock_away(store: SqlStore) -> None:
         assert not await store.idling.uses([job.uid])
         told = {job.uid: NewEvent("job.idle-warning", {})}
         await store.idling.keep({job.uid: IdleClock(since=T0, looked_at=T0)}, told, T0, epoch)
-        await store.idling.note({(job.uid, Source.SSH): T0})
+        await store.idling.note({(job.uid, UseSource.SSH): T0})
     assert await store.events(job.uid) == []

@@ -22,7 +22,7 @@ from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import TaskPlan
-from pai_backend.model.pod_settings import Names, PodSettings
+from pai_backend.model.pod_settings import PeerNames, PodSettings
 from tests.kubernetes.cluster.commands import until
 
 INSTANCE = "rights"  # its objects are no other backend's
@@ -62,7 +62,7 @@ async def ask_what_is_rarely_asked(kubeconfig: Path, namespace: str, runtime_ima
     client = await connect(Access(kubeconfig))
     try:
         calls, places = Calls(Forgetful(client)), ApiPaths(namespace)
-        settings = PodSettings(runtime_image=runtime_image, names=Names.DNS, cpu_limits=False, grace_s=1)
+        settings = PodSettings(runtime_image=runtime_image, names=PeerNames.DNS, cpu_limits=False, grace_s=1)
         starter = Starter(calls, places, INSTANCE, settings, Policies(calls))
         ender = Ender(calls, places, INSTANCE)
         plans = [_plan(index, image) for index in (0, 1)]

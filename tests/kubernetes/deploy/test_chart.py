@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pai_backend.config.load import load
-from pai_backend.config.settings import Role
+from pai_backend.config.settings import ProcessRole
 from pai_backend.processes.components import Components
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.deploy.helm import NEEDED, Helm
@@ -117,7 +117,7 @@ async def test_the_backend_takes_the_configuration_that_is_written(
     assert settings.kubernetes.pods.inputs_image == "registry.example.com/jupyter-pai:1"
     own = values.get("config", {}).get("storage", {}).get("default_uri")
     assert settings.default_fs_uri == (own or "/mnt/jobs")
-    reach = Components(settings, (Role.API,), "1", asyncio.Event()).task_reach()
+    reach = Components(settings, (ProcessRole.API,), "1", asyncio.Event()).task_reach()
     assert reach.task_fs_uri == settings.default_fs_uri, "tasks reach what is their storage by default"
     assert settings.virtual_clusters == tuple(values.get("config", {}).get("virtual_clusters", ["default"]))
     assert settings.api.public_url == values.get("api", {}).get("publicUrl")

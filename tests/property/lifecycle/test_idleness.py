@@ -23,13 +23,13 @@ from pai_backend.lifecycle.idleness import (
     pause,
     stop_at,
 )
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.idle import IdleClock, UseSource
 from tests.mutants import idleness as mutants
 
 Clock = Callable[[IdleClock | None, Sight, timedelta], tuple[IdleClock, Turn]]
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 TIMEOUTS = st.integers(10, 10_000).map(lambda seconds: timedelta(seconds=seconds))
-REPORTED = (Source.SSH, Source.SERVICE, Source.GPU)
+REPORTED = (UseSource.SSH, UseSource.SERVICE, UseSource.GPU)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Story:
 def stories(draw: st.DrawFn) -> Story:
     timeout = draw(TIMEOUTS)
     at, watching = BEGIN, BEGIN
-    uses: dict[Source, datetime] = {}
+    uses: dict[UseSource, datetime] = {}
     sights, watched = [], []
     for _ in range(draw(st.integers(2, 30))):
         kind = draw(st.sampled_from(["look"] * 6 + ["restart", "sleep", "put back"]))
@@ -56,7 +56,7 @@ def stories(draw: st.DrawFn) -> Story:
         watching = at if kind in ("restart", "put back") else watching
         if draw(st.integers(0, 7)) == 7:
             uses[draw(st.sampled_from(REPORTED))] = max([at, *uses.values()]) + timedelta(seconds=1)
-        unread = {Source.GPU: "no meter"} if draw(st.booleans()) else {}
+        unread = {UseSource.GPU: "no meter"} if draw(st.booleans()) else {}
         sights.append(Sight(at, watching, BEGIN - timedelta(days=900), dict(uses), unread=unread))
         watched.append(passed if kind == "look" and not unread else timedelta())
     return Story(timeout, tuple(sights), tuple(watched))
@@ -99,10 +99,10 @@ def use_never_brings_the_stop_nearer(clock: Clock, story: Story) -> None:
     for number, sight in enumerate(story.sights):
         without, _ = clock(kept, replace(sight, written={}), story.timeout)
         for use in (
-            replace(sight, working=frozenset({Source.GPU})),
+            replace(sight, working=frozenset({UseSource.GPU})),
             replace(sight, kernels={"jupyter": f"at {number}"}),
             *(
-                replace(sight, written={Source.SSH: at})
+                replace(sight, written={UseSource.SSH: at})
                 for at in (sight.at, sight.at - timedelta(days=9, seconds=number))
             ),
         ):
@@ -115,19 +115,19 @@ def use_never_brings_the_stop_nearer(clock: Clock, story: Story) -> None:
 
 
 def what_is_unread_but_gpus_changes_nothing_and_is_told(clock: Clock, story: Story) -> None:
-    silent = {Source.KERNELS: "no answer"}
+    silent = {UseSource.KERNELS: "no answer"}
     deaf = replace(story, sights=tuple(replace(each, unread={**each.unread, **silent}) for each in story.sights))
     told = run(clock, deaf)
     assert [turn for _, turn in told] == [turn for _, turn in run(clock, story)]
-    assert all(clock.unread[Source.KERNELS] == "no answer" for clock, _ in told)
+    assert all(clock.unread[UseSource.KERNELS] == "no answer" for clock, _ in told)
 
 
 def gpus_that_cannot_be_read_hold_the_clock(clock: Clock, story: Story) -> None:
     for (kept, turn), sight in zip(run(clock, story), story.sights, strict=False):
-        blind = Source.GPU in sight.unread
+        blind = UseSource.GPU in sight.unread
         assert not (blind and turn in (Turn.WARN, Turn.STOP)), "what may work is neither warned nor stopped"
         assert (kept.held_since is not None) == blind, "why the clock stands is told"
-    blind_for_ever = tuple(replace(each, unread={Source.GPU: "no meter"}) for each in story.sights)
+    blind_for_ever = tuple(replace(each, unread={UseSource.GPU: "no meter"}) for each in story.sights)
     turns = {turn for _, turn in run(clock, replace(story, sights=blind_for_ever))}
     assert not turns & {Turn.WARN, Turn.STOP}
 
@@ -147,7 +147,7 @@ def a_failed_look_costs_its_own_time_and_no_more(clock: Clock, story: Story) -> 
     step, started = 4 * pause(story.timeout), story.sights[0]
     kept, turn, at, blind = None, Turn.NONE, started.at, False
     while turn is not Turn.STOP:
-        unread = {Source.GPU: "no answer"} if blind else {}
+        unread = {UseSource.GPU: "no answer"} if blind else {}
         sight = replace(started, at=at, watching_since=started.at, written={}, unread=unread)
         kept, turn = clock(kept, sight, story.timeout)
         assert at <= started.at + 2 * story.timeout + 4 * step, "every other look is enough"
@@ -211,7 +211,7 @@ def test_kernels_are_used_when_their_mark_changes_whatever_their_clock_says() ->
     clock, _ = looked(
         clock, replace(later, at=later.at + timedelta(seconds=30), kernels={"jupyter": "2020-01-01T00:00:01Z"}), timeout
     )
-    assert (clock.used_by, clock.since) == (Source.KERNELS, BEGIN + timedelta(minutes=1))
+    assert (clock.used_by, clock.since) == (UseSource.KERNELS, BEGIN + timedelta(minutes=1))
 
 
 def test_a_use_while_nobody_watched_begins_the_time_anew() -> None:
@@ -219,19 +219,19 @@ def test_a_use_while_nobody_watched_begins_the_time_anew() -> None:
     clock, _ = looked(None, Sight(BEGIN, BEGIN, BEGIN), timeout)
     clock = clock.model_copy(update={"looked_at": BEGIN + timedelta(hours=3)})
     back = BEGIN + timedelta(hours=10)
-    sight = Sight(back, back, BEGIN, {Source.SSH: BEGIN + timedelta(hours=5)})
+    sight = Sight(back, back, BEGIN, {UseSource.SSH: BEGIN + timedelta(hours=5)})
     after, _ = looked(clock, sight, timeout)
-    assert (after.since, after.used_by) == (back, Source.SSH)
+    assert (after.since, after.used_by) == (back, UseSource.SSH)
     unused, _ = looked(clock, replace(sight, written={}), timeout)
     assert back - unused.since == timedelta(hours=3)
 
 
 def test_whoever_cannot_be_read_for_the_whole_timeout_is_told_so_once_and_again_after_a_use() -> None:
-    timeout, silent = timedelta(hours=1), {Source.GPU: "no nvidia-smi"}
+    timeout, silent = timedelta(hours=1), {UseSource.GPU: "no nvidia-smi"}
     kept, turns = None, list[tuple[int, Turn]]()
     for minute in range(0, 200, 1):
         at = BEGIN + timedelta(minutes=minute)
-        uses = {Source.SSH: BEGIN + timedelta(minutes=90)} if minute >= 90 else {}
+        uses = {UseSource.SSH: BEGIN + timedelta(minutes=90)} if minute >= 90 else {}
         kept, turn = looked(kept, Sight(at, BEGIN, BEGIN, uses, unread=silent), timeout)
         turns += [(minute, turn)] if turn is not Turn.NONE else []
     assert turns == [(60, Turn.HELD), (150, Turn.HELD)]
@@ -240,7 +240,7 @@ def test_whoever_cannot_be_read_for_the_whole_timeout_is_told_so_once_and_again_
 
 
 def test_an_outage_is_no_time_in_which_gpus_could_not_be_read() -> None:
-    timeout, silent = timedelta(hours=1), {Source.GPU: "no answer"}
+    timeout, silent = timedelta(hours=1), {UseSource.GPU: "no answer"}
     kept, _ = looked(None, Sight(BEGIN, BEGIN, BEGIN, unread=silent), timeout)
     back = BEGIN + timedelta(days=2)
     kept, turn = looked(kept, Sight(back, back, BEGIN, unread=silent), timeout)
@@ -256,10 +256,10 @@ def test_gpus_that_worked_and_cannot_be_read_now_are_not_idle_however_near_the_s
     left = stop_at(kept, timeout) - at
     for _ in range(100):
         at += timedelta(seconds=30)
-        kept, turn = looked(kept, Sight(at, BEGIN, BEGIN, unread={Source.GPU: "no answer"}), timeout)
+        kept, turn = looked(kept, Sight(at, BEGIN, BEGIN, unread={UseSource.GPU: "no answer"}), timeout)
         assert turn is Turn.NONE
     assert stop_at(kept, timeout) - at == left
-    _, turn = looked(kept, Sight(at + timedelta(seconds=30), BEGIN, BEGIN, working=frozenset({Source.GPU})), timeout)
+    _, turn = looked(kept, Sight(at + timedelta(seconds=30), BEGIN, BEGIN, working=frozenset({UseSource.GPU})), timeout)
     assert turn is Turn.OVER
 
 

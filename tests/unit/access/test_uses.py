@@ -13,7 +13,7 @@ import pytest
 from pai_backend.access import uses as module
 from pai_backend.access.uses import Uses
 from pai_backend.model.errors import Unavailable
-from pai_backend.model.idle import Source
+from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.store import idling
 from pai_backend.store.idling import IdleStore
@@ -26,7 +26,7 @@ class Memory:
     """The part of the store that uses are written to; fails as long as it is told to."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[JobUid, Source], datetime] = {}
+        self.kept: dict[tuple[JobUid, UseSource], datetime] = {}
         self.writes = 0
         self.away = False
         self.news = asyncio.Event()
@@ -68,28 +68,28 @@ async def writing() -> AsyncIterator[tuple[Uses, Memory]]:
 @pytest.mark.asyncio
 async def test_the_first_use_is_written_at_once_and_the_last_one_in_any_case() -> None:
     async with writing() as (uses, memory):
-        uses.note(JOB, Source.SSH, 3600)
+        uses.note(JOB, UseSource.SSH, 3600)
         await memory.written()
         for _ in range(1000):
-            uses.note(JOB, Source.SSH, 3600)
-        uses.note(JOB, Source.SERVICE, 3600)
+            uses.note(JOB, UseSource.SSH, 3600)
+        uses.note(JOB, UseSource.SERVICE, 3600)
         await memory.written()
         assert memory.writes == 2
         assert memory.kept == {
-            (JOB, Source.SSH): T0 + timedelta(seconds=1),
-            (JOB, Source.SERVICE): T0 + timedelta(seconds=1002),
+            (JOB, UseSource.SSH): T0 + timedelta(seconds=1),
+            (JOB, UseSource.SERVICE): T0 + timedelta(seconds=1002),
         }
     await uses.finish()
-    assert memory.kept[JOB, Source.SSH] == T0 + timedelta(seconds=1001)
+    assert memory.kept[JOB, UseSource.SSH] == T0 + timedelta(seconds=1001)
 
 
 @pytest.mark.asyncio
 async def test_a_job_with_a_short_timeout_is_written_more_often() -> None:
     async with writing() as (uses, memory):
         for _ in range(3):
-            uses.note(JOB, Source.SSH, 1)
+            uses.note(JOB, UseSource.SSH, 1)
             await memory.written()
-        assert memory.kept == {(JOB, Source.SSH): T0 + timedelta(seconds=3)}
+        assert memory.kept == {(JOB, UseSource.SSH): T0 + timedelta(seconds=3)}
 
 
 @pytest.mark.asyncio
@@ -97,10 +97,10 @@ async def test_a_store_that_is_away_delays_uses_and_loses_none(monkeypatch: pyte
     monkeypatch.setattr(module, "RETRY_S", 0.01)
     async with writing() as (uses, memory):
         memory.away = True
-        uses.note(JOB, Source.SSH, 3600)
+        uses.note(JOB, UseSource.SSH, 3600)
         await memory.written()
-        uses.note(JOB, Source.SSH, 3600)
+        uses.note(JOB, UseSource.SSH, 3600)
         memory.away = False
         while not memory.kept:
             await memory.written()
-        assert memory.kept == {(JOB, Source.SSH): T0 + timedelta(seconds=2)}
+        assert memory.kept == {(JOB, UseSource.SSH): T0 + timedelta(seconds=2)}

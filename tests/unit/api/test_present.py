@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from pai_backend.api import present
-from pai_backend.api.context import Address, Site
-from pai_backend.model.idle import IdleClock, Source
+from pai_backend.api.context import PublicAddress, Site
+from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.job import Causer, Job, Phase, Retries, State, TaskExit
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PortSpec
@@ -17,7 +17,7 @@ SITE = Site(name="lab", version="1", engine="local", base_url="http://127.0.0.1:
 PUBLIC = Site(
     name="lab", version="1", engine="local", base_url="https://pai.example.org", service_domain="s.example.org"
 )
-GATEWAY = Address("gate.example.org", 22)
+GATEWAY = PublicAddress("gate.example.org", 22)
 WEB = (PortSpec(label="web"), PortSpec(label="ssh"))
 
 
@@ -46,7 +46,7 @@ def test_service_addresses_follow_the_public_address() -> None:
 def test_ssh_commands_name_the_port_only_when_it_is_not_the_usual_one() -> None:
     job = make_job()
     assert present.detail(job, SITE, GATEWAY).ssh_command == "ssh job@gate.example.org"
-    assert present.detail(job, SITE, Address("g", 2222)).ssh_command == "ssh -p 2222 job@g"
+    assert present.detail(job, SITE, PublicAddress("g", 2222)).ssh_command == "ssh -p 2222 job@g"
     assert present.detail(job, SITE, None).ssh_command == ""
 
 
@@ -126,8 +126,8 @@ def test_a_job_with_an_idle_timeout_shows_its_clock_until_it_has_ended() -> None
     assert fresh is not None
     assert (fresh.timeout_s, fresh.since, fresh.stop_at, fresh.warned) == (3600, None, None, False)
 
-    unread = {Source.KERNELS: "it does not answer"}
-    clock = IdleClock(since=T0, looked_at=T0, used_by=Source.SSH, unread=unread)
+    unread = {UseSource.KERNELS: "it does not answer"}
+    clock = IdleClock(since=T0, looked_at=T0, used_by=UseSource.SSH, unread=unread)
     shown = present.detail(job, SITE, GATEWAY, clock).idle
     assert shown is not None
     assert (shown.since, shown.stop_at, shown.used_by, shown.sentence) == (T0, T0 + timedelta(hours=1), "ssh", "")
@@ -141,7 +141,7 @@ def test_a_job_with_an_idle_timeout_shows_its_clock_until_it_has_ended() -> None
         f"It is stopped at {T0 + timedelta(hours=1):%Y-%m-%d %H:%M:%S} UTC unless it is used before" in shown.sentence
     )
     assert "kernels could not be looked at: it does not answer." in shown.sentence
-    held = warned.model_copy(update={"held_since": late, "unread": {Source.GPU: "no nvidia-smi"}})
+    held = warned.model_copy(update={"held_since": late, "unread": {UseSource.GPU: "no nvidia-smi"}})
     shown = present.detail(job, SITE, GATEWAY, held).idle
     assert shown is not None
     assert (shown.stop_at, shown.warned) == (None, True)

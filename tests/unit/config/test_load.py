@@ -10,7 +10,7 @@ from pydantic import SecretStr, ValidationError
 from pai_backend.config.files import ConfigError
 from pai_backend.config.keys import without_secrets
 from pai_backend.config.load import load
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.store.cipher import new_key
 
 
@@ -39,7 +39,11 @@ def refused(*arguments: str) -> tuple[str, ...]:
 
 def test_defaults_are_those_of_an_embedded_backend() -> None:
     settings = load([]).settings
-    assert settings.processes == ((Role.API, Role.CONTROLLER), (Role.GATEWAY,), (Role.AGENT,))
+    assert settings.processes == (
+        (ProcessRole.API, ProcessRole.CONTROLLER),
+        (ProcessRole.GATEWAY,),
+        (ProcessRole.AGENT,),
+    )
     assert (settings.api.host, settings.api.port, settings.gateway.port) == ("127.0.0.1", 0, 0)
     assert settings.database_url == f"sqlite:///{settings.data_dir}/pai.sqlite"
     assert settings.token_path == settings.data_dir / "token"

@@ -14,7 +14,7 @@ from pai_backend.model.job import Job
 from pai_backend.model.plan import RegistryLogin
 from pai_backend.model.spec import ImageAuth
 from pai_backend.storage.faults import Away, StorageFault
-from pai_backend.storage.reach import Reach
+from pai_backend.storage.reach import StorageReach
 from pai_backend.testing.builders import make_job
 
 GOOD = b"registry.example.org\nalice\n p@ss word \n"
@@ -27,7 +27,7 @@ def job(auth_file: str = "", auth: ImageAuth | None = None) -> Job:
     return made.model_copy(update={"spec": spec})
 
 
-class ScriptedReach(Reach):
+class ScriptedReach(StorageReach):
     """A reach whose files are answers in order: bytes, an error, or an event to wait for."""
 
     answers: list[bytes | Exception | asyncio.Event]
@@ -121,7 +121,7 @@ async def test_a_failure_says_why_and_the_next_try_reads_again(
 @pytest.mark.asyncio
 async def test_a_v2_documents_auth_gets_its_secrets_put_in() -> None:
     auth = ImageAuth(username="bob", password="<% $secrets.registry %>", registry_uri="docker.io")
-    made = await login(ImageLogins(Reach()), job(auth=auth), registry="a&b<\"'")
+    made = await login(ImageLogins(StorageReach()), job(auth=auth), registry="a&b<\"'")
     assert made is not None
     assert made.password.get_secret_value() == "a&b<\"'"
 
@@ -130,13 +130,13 @@ async def test_a_v2_documents_auth_gets_its_secrets_put_in() -> None:
 async def test_a_secret_that_is_missing_is_named_and_no_value_is_told() -> None:
     auth = ImageAuth(username="<% $secrets.user %>", password="<% $secrets.gone %>")
     with pytest.raises(StartRefused, match=r"\$secrets.gone") as caught:
-        await login(ImageLogins(Reach()), job(auth=auth), user="hunter22")
+        await login(ImageLogins(StorageReach()), job(auth=auth), user="hunter22")
     assert "hunter22" not in str(caught.value)
 
 
 @pytest.mark.asyncio
 async def test_a_document_without_credentials_has_no_login() -> None:
-    assert await login(ImageLogins(Reach()), job()) is None
+    assert await login(ImageLogins(StorageReach()), job()) is None
 
 
 @pytest.mark.parametrize("text", [b"", b"\n\n\n", b"a\nb\nhunter22\nd\n", b"a\n\nhunter22\n"])
@@ -152,7 +152,7 @@ def test_line_ends_of_other_systems_are_fine(text: bytes) -> None:
     assert (made.registry_uri, made.username, made.password.get_secret_value()) == ("r", "u", "p")
 
 
-def _files(root: Path, reach: Callable[[Path], Reach]) -> Reach:
+def _files(root: Path, reach: Callable[[Path], StorageReach]) -> StorageReach:
     for name in ("alice", "bob", "team"):
         (root / name).mkdir()
         (root / name / "auth").write_bytes(GOOD)
@@ -170,7 +170,7 @@ async def test_the_backend_reads_only_what_is_the_users_when_tasks_have_fewer_ri
     root = tmp_path / "fs"
     root.mkdir()
     (tmp_path / "token").write_bytes(GOOD)
-    reach = _files(root, lambda root: Reach(default_fs_uri=str(root), shared=("team",)))
+    reach = _files(root, lambda root: StorageReach(default_fs_uri=str(root), shared=("team",)))
     (root / "alice" / "link").symlink_to(root / "bob" / "auth")
     if allowed:
         assert await reach.small_file(f"{root}/{path}", "alice", 4096, 10) == GOOD
@@ -187,13 +187,13 @@ async def test_the_backend_reads_only_what_is_the_users_when_tasks_have_fewer_ri
 async def test_the_backend_is_no_way_into_its_network(uri: str) -> None:
     for default in ("/srv/fs", "hdfs://nn:8020"):
         with pytest.raises(StorageFault, match="is not read by the backend"):
-            await Reach(default_fs_uri=default).small_file(uri, "alice", 4096, 10)
+            await StorageReach(default_fs_uri=default).small_file(uri, "alice", 4096, 10)
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("shared", [False, True])
 async def test_the_backends_own_credentials_open_nobody_elses_directory(shared: bool) -> None:
-    reach = Reach(default_fs_uri="s3://team", options={"s3": {"key": "hunter22"}}, tasks_share_our_rights=shared)
+    reach = StorageReach(default_fs_uri="s3://team", options={"s3": {"key": "hunter22"}}, tasks_share_our_rights=shared)
     with pytest.raises(StorageFault) as caught:
         await reach.small_file("s3://team/bob/auth", "alice", 4096, 10)
     assert "not a directory of yours" in caught.value.line()

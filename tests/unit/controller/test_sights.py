@@ -13,7 +13,7 @@ import pytest
 
 from pai_backend.controller.idle_clocks import Watcher
 from pai_backend.engine.base import Connection, Engine, EngineError, GpuUse
-from pai_backend.model.idle import Source
+from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
@@ -91,8 +91,8 @@ async def test_kernels_and_terminals_tell_their_last_activity_and_the_open_page_
     idle = {"execution_state": "idle"}
     rest = Rest([{**idle, "last_activity": EARLY}], [{"name": "1", "last_activity": LATE}])
     async with jupyter(rest) as job:
-        sight = await watcher(Machine()).look(job, {Source.PAGE: T0, Source.SSH: T0 - timedelta(hours=1)})
-    assert (sight.written, sight.working) == ({Source.SSH: T0 - timedelta(hours=1)}, frozenset())
+        sight = await watcher(Machine()).look(job, {UseSource.PAGE: T0, UseSource.SSH: T0 - timedelta(hours=1)})
+    assert (sight.written, sight.working) == ({UseSource.SSH: T0 - timedelta(hours=1)}, frozenset())
     assert sight.kernels == {f"{job.tasks[0].uid}/lab": "2026-11-22T08:00:00+00:00"}
     assert not sight.unread
     assert all(b"authorization: token made" in request.lower() for request in rest.asked)
@@ -102,7 +102,7 @@ async def test_kernels_and_terminals_tell_their_last_activity_and_the_open_page_
 async def test_a_kernel_that_computes_is_use_however_long_ago_it_began() -> None:
     async with jupyter(Rest([{"execution_state": "busy", "last_activity": EARLY}])) as job:
         sight = await watcher(Machine()).look(job, {})
-    assert sight.working == {Source.KERNELS}
+    assert sight.working == {UseSource.KERNELS}
 
 
 @pytest.mark.asyncio
@@ -122,8 +122,8 @@ async def test_a_kernel_that_computes_is_use_however_long_ago_it_began() -> None
 )
 async def test_a_jupyter_that_tells_nothing_is_told_and_its_page_counts(rest: Rest, why: str) -> None:
     async with jupyter(rest) as job:
-        sight = await watcher(Machine()).look(job, {Source.PAGE: T0})
-    assert (sight.unread, sight.written, sight.kernels) == ({Source.KERNELS: why}, {Source.PAGE: T0}, {})
+        sight = await watcher(Machine()).look(job, {UseSource.PAGE: T0})
+    assert (sight.unread, sight.written, sight.kernels) == ({UseSource.KERNELS: why}, {UseSource.PAGE: T0}, {})
     assert "made" not in why
 
 
@@ -132,10 +132,10 @@ async def test_what_does_not_answer_and_what_shows_no_token_is_unread() -> None:
     async with jupyter(Rest([])) as job:
         pass
     sight = await watcher(Machine()).look(job, {})
-    assert sight.unread == {Source.KERNELS: "the Jupyter server of task worker-0 does not answer"}
+    assert sight.unread == {UseSource.KERNELS: "the Jupyter server of task worker-0 does not answer"}
     secret = watched(service_job(1, command='jupyter lab --ServerApp.token="$(cat token)"', label="lab"))
     sight = await watcher(Machine()).look(secret, {})
-    assert "only known to its command" in sight.unread[Source.KERNELS]
+    assert "only known to its command" in sight.unread[UseSource.KERNELS]
 
 
 @pytest.mark.asyncio
@@ -145,13 +145,13 @@ async def test_what_does_not_answer_and_what_shows_no_token_is_unread() -> None:
         (100, True, {}),
         (5, True, {}),
         (4, False, {}),
-        ("no driver", False, {Source.GPU: "no driver (task worker-0)"}),
+        ("no driver", False, {UseSource.GPU: "no driver (task worker-0)"}),
     ],
 )
 async def test_gpus_are_use_from_the_floor_on_and_an_unknown_one_is_told(
-    percent: int | str, used: bool, unread: dict[Source, str]
+    percent: int | str, used: bool, unread: dict[UseSource, str]
 ) -> None:
     job = watched(service_job(1))
     sight = await watcher(Machine(percent)).look(with_gpu(job), {})
-    assert (set(sight.working), dict(sight.unread)) == ({Source.GPU} if used else set(), unread)
+    assert (set(sight.working), dict(sight.unread)) == ({UseSource.GPU} if used else set(), unread)
     assert not (await watcher(Machine(percent)).look(job, {})).unread, "a job without GPUs has nothing to tell"

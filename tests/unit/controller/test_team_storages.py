@@ -11,11 +11,11 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import StagedInput
 from pai_backend.model.spec import StorageMount
-from pai_backend.storage.reach import Mount, Reach
+from pai_backend.storage.reach import StorageReach, TeamMount
 from pai_backend.testing.builders import make_job
 
-REACH = Reach(
-    mounts=(Mount("data-sets", "/srv/data"), Mount("models", "hdfs://nn/models", users=("alice",))),
+REACH = StorageReach(
+    mounts=(TeamMount("data-sets", "/srv/data"), TeamMount("models", "hdfs://nn/models", users=("alice",))),
 )
 
 

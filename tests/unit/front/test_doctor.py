@@ -19,8 +19,8 @@ from jupyter_pai.doctor.clients import CLIENTS, verdict
 from jupyter_pai.doctor.examining import report, report_text
 from jupyter_pai.doctor.facts import TOOLS, Facts
 from jupyter_pai.doctor.findings import WORDS, Finding
-from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
-from jupyter_pai.doctor.running import Way, run
+from jupyter_pai.doctor.outcome import Observations, Probe, StepOutcome
+from jupyter_pai.doctor.running import OpenSshRoute, run
 
 GIB = 1024**3
 WHOLE = Facts(
@@ -42,7 +42,7 @@ WHOLE = Facts(
     runs_programs=True,
     complete=True,
 )
-ALL_WORK = Observations(WHOLE, dict.fromkeys(Probe, Outcome(True)))
+ALL_WORK = Observations(WHOLE, dict.fromkeys(Probe, StepOutcome(True)))
 EVERYBODY = frozenset(CLIENTS)
 
 
@@ -51,7 +51,7 @@ def with_facts(**changes: object) -> Observations:
 
 
 def without(*probes: Probe) -> Observations:
-    failed = dict.fromkeys(probes, Outcome(False, "Administratively prohibited."))
+    failed = dict.fromkeys(probes, StepOutcome(False, "Administratively prohibited."))
     return replace(ALL_WORK, outcomes={**ALL_WORK.outcomes, **failed})
 
 
@@ -137,14 +137,14 @@ def test_what_only_makes_it_worse_is_told_and_does_not_fail(client: str, seen: O
 
 
 def test_an_rsync_that_is_missing_here_does_not_fail_the_task() -> None:
-    seen = replace(ALL_WORK, outcomes={**ALL_WORK.outcomes, Probe.RSYNC: Outcome(None, "There is none here.")})
+    seen = replace(ALL_WORK, outcomes={**ALL_WORK.outcomes, Probe.RSYNC: StepOutcome(None, "There is none here.")})
     found = verdict("rsync", seen)
     assert found.works
     assert [each.code for each in found.findings] == ["rsync-untried"]
 
 
 def test_a_step_that_could_not_be_tried_is_no_success() -> None:
-    untried = Observations(WHOLE, {Probe.LOGIN: Outcome(True)})
+    untried = Observations(WHOLE, {Probe.LOGIN: StepOutcome(True)})
     assert not any(verdict(client, untried).works for client in ("ssh", "vscode", "pycharm", "putty"))
 
 
@@ -168,7 +168,7 @@ def test_the_parser_knows_all_programs() -> None:
 
 def test_a_report_says_what_to_change_and_what_was_left() -> None:
     seen = replace(with_facts(tools=WHOLE.tools - {"tar"}), left_behind="/tmp/pai-doctor.x")
-    found = report(Way(Path("config"), "train"), seen, ["vscode", "sftp"])
+    found = report(OpenSshRoute(Path("config"), "train"), seen, ["vscode", "sftp"])
     assert (found["alias"], found["works"], found["leftBehind"]) == ("train", False, "/tmp/pai-doctor.x")
     assert report_text(found) == (
         "does not work  VS Code, Cursor, Windsurf\n"
@@ -178,7 +178,7 @@ def test_a_report_says_what_to_change_and_what_was_left() -> None:
         "This could not be removed from the task: /tmp/pai-doctor.x"
     )
     assert "镜像里没有 tar。" in report_text(found, "zh_CN")
-    assert report(Way(Path("config"), "train"), seen, ["sftp"])["works"]
+    assert report(OpenSshRoute(Path("config"), "train"), seen, ["sftp"])["works"]
 
 
 def test_facts_are_read_whatever_else_is_printed() -> None:

@@ -111,8 +111,8 @@ def test_a_name_cannot_repaint_the_terminal() -> None:
 
 
 def test_what_an_upload_did_is_one_line() -> None:
-    from jupyter_pai.fs.moving import Moved
+    from jupyter_pai.fs.moving import Transfer
 
-    assert moved_line(Moved("pai://a", 1, 0, 1500)) == "pai://a: 1 file, 1.5 kB"
-    assert moved_line(Moved("pai://a", 0, 3, 10)) == "pai://a: 0 files, 10 B, 3 there already"
-    assert moved_line(Moved("pai://a", None, 0, None)) == "copied to pai://a"
+    assert moved_line(Transfer("pai://a", 1, 0, 1500)) == "pai://a: 1 file, 1.5 kB"
+    assert moved_line(Transfer("pai://a", 0, 3, 10)) == "pai://a: 0 files, 10 B, 3 there already"
+    assert moved_line(Transfer("pai://a", None, 0, None)) == "copied to pai://a"

@@ -5,34 +5,38 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from urllib.parse import parse_qs, urlsplit
 
-from jupyter_pai.connect.links import Link, links
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.links import EditorLink, links
+from jupyter_pai.connect.ssh_config import HostEntry
 
-LOGIN = Login("train--worker-0", "gateway.example.org", 2222, "pai-local")
+LOGIN = HostEntry("train--worker-0", "gateway.example.org", 2222, "pai-local")
 
 
 def test_every_editor_has_its_link() -> None:
     assert links(LOGIN, PurePosixPath("/home/ada/code")) == [
-        Link("vscode", "VS Code", "vscode://vscode-remote/ssh-remote+train--worker-0/home/ada/code?windowId=_blank"),
-        Link(
+        EditorLink(
+            "vscode", "VS Code", "vscode://vscode-remote/ssh-remote+train--worker-0/home/ada/code?windowId=_blank"
+        ),
+        EditorLink(
             "vscode-insiders",
             "VS Code Insiders",
             "vscode-insiders://vscode-remote/ssh-remote+train--worker-0/home/ada/code?windowId=_blank",
         ),
-        Link("cursor", "Cursor", "cursor://vscode-remote/ssh-remote+train--worker-0/home/ada/code?windowId=_blank"),
-        Link(
+        EditorLink(
+            "cursor", "Cursor", "cursor://vscode-remote/ssh-remote+train--worker-0/home/ada/code?windowId=_blank"
+        ),
+        EditorLink(
             "windsurf",
             "Windsurf",
             "windsurf://vscode-remote/ssh-remote+train--worker-0/home/ada/code?windowId=_blank",
         ),
-        Link("zed", "Zed", "zed://ssh/train--worker-0/home/ada/code"),
-        Link(
+        EditorLink("zed", "Zed", "zed://ssh/train--worker-0/home/ada/code"),
+        EditorLink(
             "jetbrains-toolbox",
             "JetBrains Toolbox",
             "jetbrains://gateway/ssh/environment?h=train--worker-0&launchIde=true&ideHint=PY"
             "&projectHint=/home/ada/code",
         ),
-        Link(
+        EditorLink(
             "jetbrains-gateway",
             "JetBrains Gateway",
             "jetbrains-gateway://connect#type=ssh&host=train--worker-0&port=2222&user=train--worker-0"

@@ -9,11 +9,11 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from jupyter_pai.connect import putty
-from jupyter_pai.connect.putty import Session
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.putty import PuttySession
+from jupyter_pai.connect.ssh_config import HostEntry
 from tests.support.lacking import needs
 
-LOGIN = Login("train--w-0", "gateway.example.org", 2222, "pai-local")
+LOGIN = HostEntry("train--w-0", "gateway.example.org", 2222, "pai-local")
 
 
 def key_line(kind: str, *parts: bytes) -> str:
@@ -28,7 +28,7 @@ BASE = key_line("ssh-ed25519", bytes.fromhex("58" + "66" * 31))
 
 
 def test_a_session_of_putty() -> None:
-    session = Session(LOGIN, PureWindowsPath(r"C:\keys\train.ppk"), BASE)
+    session = PuttySession(LOGIN, PureWindowsPath(r"C:\keys\train.ppk"), BASE)
     assert putty.putty_reg(session) == (
         "Windows Registry Editor Version 5.00\r\n"
         "\r\n"
@@ -47,7 +47,7 @@ def test_a_session_of_putty() -> None:
 
 
 def test_a_session_of_xshell() -> None:
-    session = Session(LOGIN, PureWindowsPath(r"C:\keys\train.pem"), BASE)
+    session = PuttySession(LOGIN, PureWindowsPath(r"C:\keys\train.pem"), BASE)
     assert putty.xshell_session(session) == (
         "[SessionInfo]\r\nVersion=6.0\r\n"
         "[CONNECTION]\r\nProtocol=SSH\r\nHost=gateway.example.org\r\nPort=2222\r\n"

@@ -10,9 +10,9 @@ import pytest
 
 from jupyter_pai.connect import pycharm
 from jupyter_pai.connect.pycharm import Deployment
-from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.connect.ssh_config import HostEntry
 
-WAY = Deployment(Login("train--w-0", "gateway.example.org", 2222, "pai-local"), PurePosixPath("/home/ada/code"))
+WAY = Deployment(HostEntry("train--w-0", "gateway.example.org", 2222, "pai-local"), PurePosixPath("/home/ada/code"))
 SSH_ID, SERVER_ID = WAY.id("ssh"), WAY.id("server")
 
 NEW = {
@@ -132,7 +132,7 @@ def test_another_directory_replaces_the_mapping() -> None:
 
 
 def test_two_clusters_do_not_share_an_entry() -> None:
-    other = Deployment(Login("train--w-0", "gateway.example.org", 2222, "pai-other"), WAY.directory)
+    other = Deployment(HostEntry("train--w-0", "gateway.example.org", 2222, "pai-other"), WAY.directory)
     assert pycharm.ssh_configs(NEW["sshConfigs.xml"], other).count("<sshConfig ") == 2
 
 

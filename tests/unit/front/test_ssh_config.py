@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_pai.connect import ssh_config
-from jupyter_pai.connect.ssh_config import Login, Places
+from jupyter_pai.connect.ssh_config import ConfigFiles, HostEntry
 
-PLACES = Places(
+PLACES = ConfigFiles(
     PurePosixPath("/home/me/.ssh/pai/local/id_ed25519"), PurePosixPath("/home/me/.ssh/pai/local/known_hosts")
 )
 CONFIG = PurePosixPath("/home/me/.ssh/pai/local/config")
 INCLUDE = "# jupyter-pai: names of running tasks\nInclude /home/me/.ssh/pai/local/config\n"
 
 
-def login(alias: str) -> Login:
-    return Login(alias, "gateway.example.org", 2222, "pai-local")
+def login(alias: str) -> HostEntry:
+    return HostEntry(alias, "gateway.example.org", 2222, "pai-local")
 
 
 def test_one_block() -> None:
@@ -80,7 +80,7 @@ def test_a_name_that_would_leave_its_line_is_refused(alias: str) -> None:
 
 def test_a_host_that_would_leave_its_line_is_refused() -> None:
     with pytest.raises(ValueError, match="not a host"):
-        ssh_config.host_block(Login("a", "h\n  ProxyCommand evil", 22, "pai"), PLACES)
+        ssh_config.host_block(HostEntry("a", "h\n  ProxyCommand evil", 22, "pai"), PLACES)
 
 
 def test_paths_of_windows_and_with_spaces() -> None:

@@ -17,7 +17,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def apply(changes: list[ssh_files.Change]) -> None:
+def apply(changes: list[ssh_files.FileChange]) -> None:
     for change in changes:
         change.apply()
 
@@ -96,10 +96,10 @@ def test_a_failed_write_leaves_no_draft_behind(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("name", ["with space", "100%d", "O'Neil", "a#b", "[lab]", "a*b?", "$HOME", "plain"])
 def test_openssh_reads_the_names_through_the_include_line(tmp_path: Path, name: str) -> None:
-    from jupyter_pai.connect.ssh_config import Login, config_text
+    from jupyter_pai.connect.ssh_config import HostEntry, config_text
 
     files = ClusterFiles(tmp_path / name, "local")
-    text = config_text([Login("train--w-0", "127.0.0.1", 2201, "pai-local")], files.places)
+    text = config_text([HostEntry("train--w-0", "127.0.0.1", 2201, "pai-local")], files.places)
     apply(ssh_files.install(files, text, ""))
     command = ["ssh", "-G", "-F", str(files.user_config), "train--w-0"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()

@@ -11,7 +11,7 @@ import pytest
 from jupyter_pai.connect import files as ssh_files
 from jupyter_pai.connect import windows
 from jupyter_pai.connect.files import ClusterFiles
-from jupyter_pai.connect.ssh_config import Login, config_text
+from jupyter_pai.connect.ssh_config import HostEntry, config_text
 from jupyter_pai.errors import ClientError
 
 WSL = "5.15.167.4-microsoft-standard-WSL2"
@@ -24,7 +24,7 @@ def of_windows(root: Path) -> ClusterFiles:
 
 def test_the_texts_spell_paths_as_windows_does(tmp_path: Path) -> None:
     files = of_windows(tmp_path)
-    assert config_text([Login("train--w-0", "gateway.example.org", 2222, "pai-local")], files.places) == (
+    assert config_text([HostEntry("train--w-0", "gateway.example.org", 2222, "pai-local")], files.places) == (
         "Host train--w-0\n"
         "    HostName gateway.example.org\n"
         "    Port 2222\n"
@@ -50,7 +50,7 @@ def test_the_texts_spell_paths_as_windows_does(tmp_path: Path) -> None:
 
 def test_openssh_reads_the_texts_for_windows(tmp_path: Path) -> None:
     config = tmp_path / "config"
-    config.write_text(config_text([Login("a", "127.0.0.1", 2201, "pai-local")], of_windows(tmp_path).places))
+    config.write_text(config_text([HostEntry("a", "127.0.0.1", 2201, "pai-local")], of_windows(tmp_path).places))
     shown = subprocess.run(
         ["ssh", "-G", "-F", str(config), "a"], capture_output=True, text=True, check=True, timeout=60
     ).stdout.splitlines()

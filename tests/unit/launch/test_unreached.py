@@ -8,7 +8,7 @@ import json
 import pytest
 import yaml
 
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.launch.directories import TaskReach
 from pai_backend.processes.components import Components
 from pai_backend.protocol import read_document
@@ -87,4 +87,4 @@ def test_the_quick_start_configures_a_storage_that_tasks_reach() -> None:
 
 
 def _parts(settings: Settings) -> Components:
-    return Components(settings, (Role.API,), "1", asyncio.Event())
+    return Components(settings, (ProcessRole.API,), "1", asyncio.Event())

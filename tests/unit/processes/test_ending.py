@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.processes import app
 from pai_backend.processes.components import Components
 
@@ -37,7 +37,7 @@ def lifeline() -> Iterator[tuple[int, list[int]]]:
 
 
 def _components(tmp_path: Path) -> Components:
-    return Components(Settings(data_dir=tmp_path), (Role.GATEWAY,), "1.0", asyncio.Event())
+    return Components(Settings(data_dir=tmp_path), (ProcessRole.GATEWAY,), "1.0", asyncio.Event())
 
 
 async def _told(number: signal.Signals) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.platform.listening import bind
-from pai_backend.processes.gateway_port import FIRST_PORT, PORTS_TRIED, NoPort, candidates, take
+from pai_backend.processes.gateway_port import FIRST_PORT, PORTS_TRIED, GatewayPortTaken, candidates, take
 from pai_backend.processes.roles.gateway import _options
 from pai_backend.testing.free_ports import free_port
 
@@ -45,7 +45,7 @@ def test_a_chosen_port_is_kept_and_given_up_when_another_has_it(tmp_path: Path) 
 def test_a_configured_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with (
         bind(HOST, 0) as taken,
-        pytest.raises(NoPort, match=r"gateway\.port: cannot listen on 127\.0\.0\.1:\d+: .*in use"),
+        pytest.raises(GatewayPortTaken, match=r"gateway\.port: cannot listen on 127\.0\.0\.1:\d+: .*in use"),
     ):
         take({"host": HOST, "port": taken.getsockname()[1], "processes": 1}, tmp_path)
 
@@ -61,7 +61,7 @@ def test_processes_of_one_gateway_share_its_port_and_nobody_else_gets_in(tmp_pat
         assert sum(counts) == 64
         assert all(counts)
         for _ in range(2):  # with its first process, and after that has ended
-            with pytest.raises(NoPort):
+            with pytest.raises(GatewayPortTaken):
                 take({"host": HOST, "port": port, "processes": 2}, tmp_path)
             one.close()
     with ExitStack() as opened:
@@ -81,7 +81,7 @@ def test_of_backends_that_start_at_once_one_at_most_has_the_port(tmp_path: Path,
                     directory.mkdir(exist_ok=True)
                     try:
                         _take(directory, opened, port, 2)
-                    except NoPort:
+                    except GatewayPortTaken:
                         return False
                     return True
 

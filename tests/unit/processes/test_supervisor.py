@@ -3,7 +3,7 @@
 import pytest
 
 from pai_backend.config.gateway import GatewaySettings
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.processes.app import DEADLINE_S, deadline_s
 from pai_backend.processes.children import children_of
 from pai_backend.processes.supervisor import DRAIN_S, Supervisor
@@ -38,13 +38,13 @@ def test_processes_that_share_a_port_must_know_it_and_have_no_other_role() -> No
     with pytest.raises(ValueError, match=r"gateway\.port"):
         GatewaySettings(processes=2)
     with pytest.raises(ValueError, match="processes of its own"):
-        Settings(gateway=GatewaySettings(processes=2, port=2222), processes=((Role.API, Role.GATEWAY),))
+        Settings(gateway=GatewaySettings(processes=2, port=2222), processes=((ProcessRole.API, ProcessRole.GATEWAY),))
     assert Settings(gateway=GatewaySettings(processes=2, port=2222)).gateway.processes == 2
 
 
 def test_a_process_with_a_gateway_has_its_drain_to_end_in() -> None:
     settings = Settings(gateway=GatewaySettings(drain_s=3599.5))
-    for role in (Role.GATEWAY, Role.AGENT):
+    for role in (ProcessRole.GATEWAY, ProcessRole.AGENT):
         assert deadline_s(settings, (role,)) == 3600 + DEADLINE_S
-    assert deadline_s(settings, (Role.API,)) == DEADLINE_S
+    assert deadline_s(settings, (ProcessRole.API,)) == DEADLINE_S
     assert DEADLINE_S < DRAIN_S, "whoever waits for it is more patient"

@@ -8,7 +8,7 @@ from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling import read_config
 from pai_backend.scheduling.queue import Cap, Policy
 from pai_backend.simulation import Report, Rules, Trace, replay
-from pai_backend.simulation.fate import Outcome
+from pai_backend.simulation.fate import RunOutcome
 from pai_backend.simulation.trace import Cancellation, Event, Failure, NewConfig, Repair
 from tests.unit.simulation.test_replay import PAIR, arrival, fate
 
@@ -62,8 +62,8 @@ def test_what_runs_on_a_node_that_breaks_begins_anew_when_there_is_room() -> Non
     )
     hit = fate(report, "hit")
     assert [(spell.since_s, spell.until_s, spell.outcome) for spell in hit.spells] == [
-        (0, 40, Outcome.FAILED),
-        (70, 170, Outcome.DONE),
+        (0, 40, RunOutcome.FAILED),
+        (70, 170, RunOutcome.DONE),
     ]
     assert hit.failed == 1
     assert report.total.failed_gpu_hours == pytest.approx(4 * 40 / 3600)

@@ -12,7 +12,7 @@ import pytest
 
 from pai_backend.storage.areas import copy_name, partial_name
 from pai_backend.storage.faults import StorageFault
-from pai_backend.storage.files import Conflict, Files, Parts
+from pai_backend.storage.files import Files, Parts, PathConflict
 from pai_backend.storage.local_files import LocalFiles
 from tests.support.files_contract import FilesContract, names, write
 
@@ -79,7 +79,7 @@ def test_what_is_written_to_a_links_name_replaces_the_link_and_not_what_it_leads
     write(files, ("alice", "file"), b"mine")
     assert (outside / "token").read_text() == "hunter22"
     assert behind.get(("alice", "file")) == b"mine"
-    with pytest.raises(Conflict):
+    with pytest.raises(PathConflict):
         write(files, ("alice", "dir", "new"), b"")
 
 
@@ -98,7 +98,7 @@ def test_removing_a_directory_removes_links_and_not_what_they_lead_to(files: Fil
 
 
 def test_a_copy_refuses_links_and_leaves_nothing(files: Files, outside: Path) -> None:
-    with pytest.raises(Conflict, match="symbolic link"):
+    with pytest.raises(PathConflict, match="symbolic link"):
         files.copy(("alice",), ("copy",), 100)
     assert names(files, ()) == ["alice"]
 
@@ -112,7 +112,7 @@ def test_links_special_files_and_uploads_under_way_are_not_listed(
     behind.put(("alice", "line\nbreak"), b"")
     (behind.root / "alice" / os.fsdecode(b"\xff")).write_bytes(b"")
     assert names(files, ("alice",)) == ["own"]
-    with pytest.raises(Conflict, match="no file"):
+    with pytest.raises(PathConflict, match="no file"):
         files.read(("alice", "pipe"))
 
 

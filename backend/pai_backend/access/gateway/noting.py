@@ -14,7 +14,7 @@ from pai_backend.access.gateway.names import EntryPoint
 from pai_backend.access.gateway.turns import in_turns
 from pai_backend.access.gateway.usage import LoginUsage
 from pai_backend.access.uses import Uses
-from pai_backend.model.idle import Source
+from pai_backend.model.idle import UseSource
 
 LOOK_S = 1.0
 
@@ -47,4 +47,4 @@ class Noting:
         now = asyncio.get_running_loop().time()
         if self._usage.setdefault(login, LoginUsage()).grown(login.activity, now):
             for job, timeout_s in timeouts.items():
-                self._uses.note(job, Source.SSH, timeout_s)
+                self._uses.note(job, UseSource.SSH, timeout_s)

@@ -37,7 +37,7 @@ from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target, service_alias
 from pai_backend.model.errors import Forbidden, NoSuchService, Unauthorized
-from pai_backend.model.idle import Source
+from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
@@ -188,7 +188,9 @@ class ServiceProxy:
         if self._uses is None or job.spec.idle_timeout_s is None:
             return None
         is_page = place.is_jupyter and incoming.method in _READING
-        return partial(self._uses.note, job.uid, Source.PAGE if is_page else Source.SERVICE, job.spec.idle_timeout_s)
+        return partial(
+            self._uses.note, job.uid, UseSource.PAGE if is_page else UseSource.SERVICE, job.spec.idle_timeout_s
+        )
 
     async def is_our_token(self, incoming: Incoming, to: Upstream) -> bool:
         """Whether a ``token`` in the query must not be passed on: a Jupyter's, whom we sign in, or a user's of ours.

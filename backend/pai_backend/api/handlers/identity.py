@@ -14,7 +14,7 @@ from pai_backend.api.openpai.wire import (
     UserWire,
 )
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import Login, NewUser, UserChange
+from pai_backend.api.queries import NewUser, PasswordLogin, UserChange
 from pai_backend.api.services.identity import IdentityService
 from pai_backend.api.services.users import UserService
 from pai_backend.model.errors import (
@@ -62,12 +62,12 @@ class BasicLoginHandler(_IdentityHandler):
     @operation(
         Operation(
             "Sign in with name and password.",
-            body=Login,
+            body=PasswordLogin,
             answer=SignedIn,
             raises=(WrongPassword, TooManyRequests, LockedOut, Unavailable),
         )
     )
-    async def post(self, login: Login) -> SignedIn:
+    async def post(self, login: PasswordLogin) -> SignedIn:
         """A session's token."""
         return await self.identity.sign_in(login, self.request.remote_ip or "")
 

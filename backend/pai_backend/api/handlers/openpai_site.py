@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
-from pai_backend.api.openpai.site_wire import Group, GroupList, NodeObjects, PodObjects, StorageDetail, StorageSummary
+from pai_backend.api.openpai.site_wire import (
+    GroupList,
+    NodeObjects,
+    PodObjects,
+    StorageDetail,
+    StorageSummary,
+    UserGroup,
+)
 from pai_backend.api.openpai.wire import UserList
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import PodsQuery, StoragesQuery
@@ -50,8 +57,8 @@ class GroupsHandler(_SiteHandler):
 class OneGroupHandler(_SiteHandler):
     """``/api/v2/groups/{group}``."""
 
-    @operation(Operation("A group of users.", answer=Group, raises=(NoSuchGroup,)))
-    async def get(self, group: str) -> Group:
+    @operation(Operation("A group of users.", answer=UserGroup, raises=(NoSuchGroup,)))
+    async def get(self, group: str) -> UserGroup:
         """The group and what it may use."""
         return self.site.group(self.user, group)
 

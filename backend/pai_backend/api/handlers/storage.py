@@ -25,7 +25,7 @@ from pai_backend.model.errors import (
     TooLarge,
     Unavailable,
 )
-from pai_backend.storage.files import Info
+from pai_backend.storage.files import FileInfo
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ class FileHandler(ApiHandler):
         if not info.directory:
             self.set_header("Content-Length", str(info.size))
 
-    def _describe(self, info: Info) -> None:
+    def _describe(self, info: FileInfo) -> None:
         """Headers that tell one version of a file from another."""
         self.set_header("X-Pai-Kind", "directory" if info.directory else "file")
         self.set_header("X-Pai-Size", str(info.size))

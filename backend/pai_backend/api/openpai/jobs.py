@@ -9,7 +9,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from pai_backend.api import present
-from pai_backend.api.context import Address, Site
+from pai_backend.api.context import PublicAddress, Site
 from pai_backend.api.openpai import states
 from pai_backend.api.openpai.exits import exit_spec, job_exit_spec
 from pai_backend.api.openpai.wire import (
@@ -133,7 +133,7 @@ def row(summary: JobSummary, version: int) -> dict[str, object]:
     }
 
 
-def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: Address | None) -> OpenPaiDetail:
+def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: PublicAddress | None) -> OpenPaiDetail:
     """Everything about one attempt."""
     job = attempt.job
     return OpenPaiDetail(
@@ -155,7 +155,7 @@ def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: A
     )
 
 
-def job_attempt(attempt: Attempt, gateway: Address | None) -> JobAttempt:
+def job_attempt(attempt: Attempt, gateway: PublicAddress | None) -> JobAttempt:
     """One line of a job's retry history."""
     job, exit_ = attempt.job, attempt.exit
     spec = _attempt_exit_spec(attempt)
@@ -184,7 +184,7 @@ def job_attempt(attempt: Attempt, gateway: Address | None) -> JobAttempt:
     )
 
 
-def task_with_runs(attempt: Attempt, role: str, index: int, gateway: Address | None) -> TaskWithRuns:
+def task_with_runs(attempt: Attempt, role: str, index: int, gateway: PublicAddress | None) -> TaskWithRuns:
     """One task with its runs, the latest first. Raises KeyError when the attempt has no such task."""
     runs = attempt.runs[role, index]
     latest = _task(attempt, runs, gateway)
@@ -257,7 +257,7 @@ def _attempt_exit_spec(attempt: Attempt) -> ExitSpec | None:
     return job_exit_spec(exit_, deciding, stopped=attempt.state == State.STOPPED.value, at=attempt.created)
 
 
-def _roles(attempt: Attempt, gateway: Address | None) -> dict[str, Role]:
+def _roles(attempt: Attempt, gateway: PublicAddress | None) -> dict[str, Role]:
     job = attempt.job
     tasks: dict[str, list[TaskStatus]] = {role.name: [] for role in job.spec.task_roles}
     for task in attempt.tasks:
@@ -269,7 +269,7 @@ def _roles(attempt: Attempt, gateway: Address | None) -> dict[str, Role]:
     }
 
 
-def _task(attempt: Attempt, runs: Sequence[Task], gateway: Address | None) -> TaskStatus:
+def _task(attempt: Attempt, runs: Sequence[Task], gateway: PublicAddress | None) -> TaskStatus:
     """A task in its latest run; ``runs`` are oldest first."""
     job, task = attempt.job, runs[-1]
     alias = task_alias(job.alias, job.spec, task.role, task.index)

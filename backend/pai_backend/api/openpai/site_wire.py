@@ -46,7 +46,7 @@ class GroupExtension(Camel):
     acls: Acls
 
 
-class Group(Camel):
+class UserGroup(Camel):
     """A group of users. There are two: everybody, and administrators."""
 
     groupname: str
@@ -55,7 +55,7 @@ class Group(Camel):
     extension: GroupExtension
 
 
-class GroupList(RootModel[tuple[Group, ...]]):
+class GroupList(RootModel[tuple[UserGroup, ...]]):
     """All groups."""
 
 

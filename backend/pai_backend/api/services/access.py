@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_backend.access.hostca import authority_line, host_ca_public_key
 from pai_backend.access.keys import gateway_host_public_key, gateway_known_hosts, parse_public_key
 from pai_backend.api import present
-from pai_backend.api.context import Address, ApiContext
+from pai_backend.api.context import ApiContext, PublicAddress
 from pai_backend.api.queries import TaskQuery, TicketQuery
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.shares import find_entered
@@ -63,7 +63,7 @@ class AccessService:
         grant = await self._ctx.proxy.grant(job, target, user, self._ctx.site.base_url, as_admin=as_admin)
         return Ticket(url=grant.url, path_url=grant.path_url, expires_at=grant.expires_at)
 
-    def _gateway_address(self) -> Address:
+    def _gateway_address(self) -> PublicAddress:
         address = self._ctx.gateway()
         if address is None:
             raise Unavailable("The SSH gateway is not running.", hint="It starts by itself; try again in a moment.")

@@ -10,7 +10,7 @@ from pai_backend.api.openpai.wire import (
     TokenList,
     TokenWire,
 )
-from pai_backend.api.queries import Login
+from pai_backend.api.queries import PasswordLogin
 from pai_backend.auth.identity import digest
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden
@@ -25,7 +25,7 @@ class IdentityService:
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
 
-    async def sign_in(self, login: Login, source: str) -> SignedIn:
+    async def sign_in(self, login: PasswordLogin, source: str) -> SignedIn:
         """A session for a name and password. Raises WrongPassword, TooManyRequests."""
         password = login.password.get_secret_value()
         token, account = await self._ctx.identity.sign_in(login.username, password, source)

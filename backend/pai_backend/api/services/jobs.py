@@ -11,8 +11,8 @@ from functools import partial
 from pai_backend.access.document_keys import document_keys
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext, CellRules
-from pai_backend.api.doubts import doubt_of
 from pai_backend.api.large_texts import in_turn
+from pai_backend.api.staleness import staleness_of
 from pai_backend.api.wire import JobDetail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
@@ -40,7 +40,7 @@ from pai_backend.protocol.mask import masked
 from pai_backend.protocol.plugins import KEY as PLUGINS
 from pai_backend.protocol.position import path_text
 from pai_backend.scheduling.jobs.quota import misfits
-from pai_backend.storage.reach import Mount
+from pai_backend.storage.reach import TeamMount
 from pai_backend.store.base import NewEvent
 
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
@@ -111,7 +111,7 @@ class JobService:
         job = await self.find(user, name)
         idles = job.spec.idle_timeout_s is not None and not job.state.final
         clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
-        doubt = await doubt_of(job, self._ctx)
+        doubt = await staleness_of(job, self._ctx)
         return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
@@ -202,7 +202,7 @@ class JobService:
         return read()
 
 
-def check_storages(user: User, document: Document, mounts: Sequence[Mount]) -> None:
+def check_storages(user: User, document: Document, mounts: Sequence[TeamMount]) -> None:
     """Refuse a team storage that is not there, or not the user's: both look alike. Raises NoSuchStorage."""
     granted = [mount.name for mount in mounts if mount.granted_to(user.name)]
     for wanted in document.spec.storages:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
-from pai_backend.api.passages import Passage, read_passage
+from pai_backend.api.passages import LogPassage, read_passage
 from pai_backend.api.queries import FollowQuery, LogQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
@@ -76,21 +76,21 @@ class LogService:
         find_task(job, query)
         return self._follow(job.uid, query)
 
-    def _passage(self, job: Job, query: FollowQuery) -> Passage:
+    def _passage(self, job: Job, query: FollowQuery) -> LogPassage:
         """What is asked for. A task that is no longer the job's is over."""
         uid = find_task(job, query)
         task = job.task(uid)
         over = job.state.final or task is None or task.is_over
-        return Passage(uid, query.stream, query.offset, over=over)
+        return LogPassage(uid, query.stream, query.offset, over=over)
 
-    async def _has_any(self, passage: Passage) -> bool:
+    async def _has_any(self, passage: LogPassage) -> bool:
         """Whether this process has any output of the task."""
         try:
             return (await self._ctx.engine.log_extent(passage.uid, LogStream.ALL)) != (0, 0)
         except KeyError:
             return False
 
-    async def _require_here(self, job: Job, passage: Passage) -> None:
+    async def _require_here(self, job: Job, passage: LogPassage) -> None:
         """Raises Unavailable for a task that ran, and of which another process may have the log."""
         task, place = job.task(passage.uid), self._ctx.log_place
         began = task is None or task.started_at is not None
@@ -102,7 +102,7 @@ class LogService:
                 "(docs/operations.md, Logs and files of several replicas).",
             )
 
-    async def _scrubber(self, job: Job, passage: Passage) -> Scrubber:
+    async def _scrubber(self, job: Job, passage: LogPassage) -> Scrubber:
         return await self._ctx.secrets.scrubber(job, slot_of(passage.uid))
 
     async def _follow(self, job_uid: JobUid, query: FollowQuery) -> AsyncIterator[bytes]:

@@ -9,7 +9,6 @@ from pai_backend.api.openpai.site_wire import (
     Acls,
     Condition,
     ContainerObject,
-    Group,
     GroupExtension,
     GroupList,
     Metadata,
@@ -27,6 +26,7 @@ from pai_backend.api.openpai.site_wire import (
     StorageItem,
     StorageSummary,
     TaintObject,
+    UserGroup,
 )
 from pai_backend.api.openpai.wire import UserList
 from pai_backend.api.services.users import ADMINS, EVERYONE, UserService
@@ -35,7 +35,7 @@ from pai_backend.model.errors import Forbidden, NoSuchGroup, NoSuchStorage
 from pai_backend.model.job import Job, State, Task
 from pai_backend.model.node import Node
 from pai_backend.model.spec import Resources
-from pai_backend.storage.reach import Mount
+from pai_backend.storage.reach import TeamMount
 
 GPU_RESOURCE = "nvidia.com/gpu"
 _ABOUT = {EVERYONE: "Every user.", ADMINS: "Administrators."}
@@ -66,7 +66,7 @@ class OpenpaiSiteService:
         """Both groups, with what the caller, or an administrator, may use as a member."""
         return GroupList((self.group(user, EVERYONE), self.group(user, ADMINS)))
 
-    def group(self, user: User, name: str) -> Group:
+    def group(self, user: User, name: str) -> UserGroup:
         """One of them. Raises NoSuchGroup."""
         if name not in _ABOUT:
             raise NoSuchGroup(f"There is no group {name[:100]!r}.", hint=f"There are: {EVERYONE}, {ADMINS}.")
@@ -75,7 +75,7 @@ class OpenpaiSiteService:
             virtual_clusters=self._ctx.virtual_clusters,
             storage_configs=tuple(each.name for each in self._granted(user)),
         )
-        return Group(groupname=name, description=_ABOUT[name], extension=GroupExtension(acls=acls))
+        return UserGroup(groupname=name, description=_ABOUT[name], extension=GroupExtension(acls=acls))
 
     async def members(self, user: User, name: str) -> UserList:
         """The users of a group that the caller may see. Raises NoSuchGroup."""
@@ -94,7 +94,7 @@ class OpenpaiSiteService:
         jobs = await self._ctx.store.unfinished()
         return PodObjects(items=tuple(pod for job in jobs for task in job.tasks for pod in _pods(job, task)))
 
-    def _granted(self, user: User) -> list[Mount]:
+    def _granted(self, user: User) -> list[TeamMount]:
         mounts = self._ctx.files.mounts if self._ctx.files is not None else ()
         return sorted((each for each in mounts if each.granted_to(user.name)), key=lambda one: one.name)
 

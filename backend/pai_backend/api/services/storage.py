@@ -24,7 +24,7 @@ from pai_backend.model.errors import (
 )
 from pai_backend.storage.areas import OUTPUT, Area, OwnedPath, claim, parts_of
 from pai_backend.storage.faults import Absent, Away, NoRoom, NotAllowed, StorageFault
-from pai_backend.storage.files import Conflict, Info, Parts, Readable, Upload, shown
+from pai_backend.storage.files import FileInfo, Parts, PathConflict, Readable, Upload, shown
 from pai_backend.storage.quota import Pool
 from pai_backend.storage.room import LONG_S, FileRoom
 
@@ -48,17 +48,17 @@ class FileService:
             raise Unavailable("This process serves no files.", hint="Ask the administrator.")
         return self._ctx.files
 
-    async def stat(self, text: str) -> tuple[Info | None, int]:
+    async def stat(self, text: str) -> tuple[FileInfo | None, int]:
         """What is there (None: nothing), and how many bytes are kept of an unfinished upload of it."""
         path, where = await self._claimed(text)
         if not path:
-            return Info("", True, 0, None), 0
+            return FileInfo("", True, 0, None), 0
         info, kept = await self.do(lambda: self._look(path))
         if info is None and _is_made_when_used(where):
-            info = Info(path[-1], True, 0, None)
+            info = FileInfo(path[-1], True, 0, None)
         return info, kept
 
-    def _look(self, path: Parts) -> tuple[Info | None, int]:
+    def _look(self, path: Parts) -> tuple[FileInfo | None, int]:
         kept = self.room.files.kept(path)
         try:
             return self.room.files.stat(path), kept
@@ -80,7 +80,7 @@ class FileService:
         entries = tuple(_entry(info) for info in infos[:limit])
         return FileListing(path=shown(path), data=entries, truncated=len(infos) > limit)
 
-    def _top(self) -> list[Info]:
+    def _top(self) -> list[FileInfo]:
         found = []
         for name in sorted({self._user.name, *self.room.shared}):
             try:
@@ -89,12 +89,12 @@ class FileService:
                 continue  # it is made when something is put there
         return found
 
-    async def open(self, text: str) -> Reading:
+    async def open(self, text: str) -> Download:
         """A file to read. Raises NoSuchFile; FileConflict for a directory."""
         path, _ = await self._claimed(text)
         info = await self.do(lambda: self.room.files.stat(path))
         file = await self.do(lambda: self.room.files.read(path))
-        return Reading(self, file, info)
+        return Download(self, file, info)
 
     async def begin(self, text: str, offset: int, length: int | None, sha256: str) -> Receiving:
         """Take bytes of a file from ``offset`` on; ``length`` is that of the whole file, when it is known.
@@ -112,7 +112,7 @@ class FileService:
         except BaseException:
             self.room.quotas.release(pool, coming)
             raise
-        return Receiving(self, upload, path, length, sha256, Held(pool, coming, replaces=replaces))
+        return Receiving(self, upload, path, length, sha256, QuotaHold(pool, coming, replaces=replaces))
 
     async def _reserve(self, pool: Pool, size: int) -> None:
         """Take room in the quota, of which others then have as much less. Raises NoEnoughQuota, with nothing taken."""
@@ -209,10 +209,10 @@ class FileService:
             return await (self.room.do(work) if timeout_s is None else self.room.do(work, timeout_s))
 
 
-class Reading:
+class Download:
     """An open file on its way out."""
 
-    def __init__(self, service: FileService, file: Readable, info: Info) -> None:
+    def __init__(self, service: FileService, file: Readable, info: FileInfo) -> None:
         self._service, self._file, self.info = service, file, info
 
     async def seek(self, offset: int) -> None:
@@ -229,7 +229,7 @@ class Reading:
 
 
 @dataclass
-class Held:
+class QuotaHold:
     """What an upload has of a quota: ``size`` reserved bytes are its own, to write or to give back."""
 
     pool: Pool
@@ -248,7 +248,7 @@ class Receiving:
         path: Parts,
         length: int | None,
         sha256: str,
-        held: Held,
+        held: QuotaHold,
     ) -> None:
         self._service, self._upload, self._path = service, upload, path
         self._length, self._sha256, self._held = length, sha256, held
@@ -353,7 +353,7 @@ def _translated(fault: StorageFault) -> PaiError:
     kinds: dict[type[StorageFault], type[PaiError]] = {
         Absent: NoSuchFile,
         NotAllowed: Forbidden,
-        Conflict: FileConflict,
+        PathConflict: FileConflict,
         Away: Unavailable,
         NoRoom: NoEnoughQuota,
     }
@@ -388,7 +388,7 @@ def no_quota(pool: Pool, free: int) -> NoEnoughQuota:
     )
 
 
-def _entry(info: Info) -> FileEntry:
+def _entry(info: FileInfo) -> FileEntry:
     return FileEntry(
         name=info.name, kind="directory" if info.directory else "file", size=info.size, modified=info.modified
     )

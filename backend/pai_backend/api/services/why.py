@@ -6,8 +6,8 @@ import asyncio
 from datetime import timedelta
 
 from pai_backend.api.context import ApiContext
-from pai_backend.api.doubts import doubt_of
 from pai_backend.api.services.jobs import JobService
+from pai_backend.api.staleness import staleness_of
 from pai_backend.api.wire import Why
 from pai_backend.auth.users import User
 from pai_backend.model.ids import JobUid
@@ -33,7 +33,7 @@ class WhyService:
         """Why the job waits, as of now where the controller answers in time. Raises NoSuchJob."""
         job = await JobService(self._ctx).find(user, name)
         if not _waits(job):
-            return _told(job, None, None).model_copy(update={"doubt": await doubt_of(job, self._ctx)})
+            return _told(job, None, None).model_copy(update={"doubt": await staleness_of(job, self._ctx)})
         known = await self._ctx.store.explanation(job.uid)
         if known is None or not self._is_fresh(known):
             known = await self._asked(job.uid)

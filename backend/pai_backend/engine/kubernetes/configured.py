@@ -8,7 +8,7 @@ from typing import Protocol
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.providers import OwnerOf
-from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
+from pai_backend.model.cluster_settings import NamespacePer, NodeReading, TroublePatience
 from pai_backend.model.pod_settings import PodSettings
 
 
@@ -51,7 +51,7 @@ class KubernetesKeys(Protocol):
         ...
 
     @property
-    def patience(self) -> Patience:
+    def patience(self) -> TroublePatience:
         """How long troubles may go on."""
         ...
 

@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, node
 from pai_backend.engine.kubernetes.status.task import Around, read_task
 from pai_backend.engine.kubernetes.status.view import part
-from pai_backend.model.cluster_settings import Patience
+from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
 
@@ -249,5 +249,5 @@ def _at_version(found: Object, about: Object) -> Object:
 
 
 def _has_ended(pod: Object, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> bool:
-    reading = read_task(pod, Around(clock(), Patience()))
+    reading = read_task(pod, Around(clock(), TroublePatience()))
     return reading.seen.state is TaskState.EXITED and not reading.decided

@@ -63,7 +63,7 @@ from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.watching import PodWatcher
 from pai_backend.engine.local.retention import erase_folders
 from pai_backend.engine.providers import OwnerOf
-from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
+from pai_backend.model.cluster_settings import NamespacePer, NodeReading, TroublePatience
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node, Placement
 from pai_backend.model.pod_settings import Network, PodSettings
@@ -93,7 +93,7 @@ class EngineOptions:
     """Size of a file of that, of which the newest two are kept for a task."""
     logs_followed: int = FOLLOWED
     """Logs that are followed at once while their tasks run; those of others are copied when they end."""
-    patience: Patience = field(default_factory=Patience)
+    patience: TroublePatience = field(default_factory=TroublePatience)
     nodes: NodeReading = field(default_factory=NodeReading)
     namespace_per: NamespacePer = NamespacePer.CLUSTER
     owner_of: OwnerOf = unknown

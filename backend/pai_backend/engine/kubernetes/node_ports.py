@@ -10,14 +10,14 @@ from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.nodes import node_of
 from pai_backend.engine.kubernetes.places import node
 from pai_backend.model.cluster_settings import NodeReading
-from pai_backend.model.pod_settings import GpuSettings
+from pai_backend.model.pod_settings import PodGpuSettings
 
 PROBE_S: Final = 1.0  # a port that nothing answers for so long counts as free: a kubelet refuses the pod if it is not
 
 
 async def node_address(calls: Calls, name: str) -> str:
     """The address of a node. Raises ClusterErrors."""
-    return node_of(await calls.get(node(name)), GpuSettings(), NodeReading()).address
+    return node_of(await calls.get(node(name)), PodGpuSettings(), NodeReading()).address
 
 
 async def answering(address: str, ports: Iterable[int]) -> set[int]:

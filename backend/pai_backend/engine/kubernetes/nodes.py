@@ -20,7 +20,7 @@ from pai_backend.engine.kubernetes.status.view import PodCondition, items, part,
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Taint, Toleration
 from pai_backend.model.node import Gpu, Node
-from pai_backend.model.pod_settings import GpuSettings
+from pai_backend.model.pod_settings import PodGpuSettings
 
 GPU_TYPE: Final = naming.PREFIX + "gpu-type"
 """Label of a node: the SKU word of its GPUs, where the administrator says it."""
@@ -44,7 +44,7 @@ _SCALES: Final = {
 _MIB = Decimal(1024**2)
 
 
-def node_of(found: Object, gpus: GpuSettings, reading: NodeReading, tolerations: Sequence[Toleration] = ()) -> Node:
+def node_of(found: Object, gpus: PodGpuSettings, reading: NodeReading, tolerations: Sequence[Toleration] = ()) -> Node:
     """The node. One whose numbers or taints cannot be read is not ready, and says why. Raises Malformed without a name.
 
     Taints that every pod of ours tolerates keep no task away, and are left out.
@@ -108,7 +108,7 @@ def quantity(value: object) -> Decimal:
     return Decimal(number) * (_SCALES[unit] if unit else Decimal(10) ** int(exponent or 0))
 
 
-def _gpus(found: Object, room: Object, gpus: GpuSettings, reading: NodeReading) -> tuple[Gpu, ...]:
+def _gpus(found: Object, room: Object, gpus: PodGpuSettings, reading: NodeReading) -> tuple[Gpu, ...]:
     labels = _labels(found)
     product = next((labels[key] for key in PRODUCTS if key in labels), UNNAMED)
     type_ = labels.get(GPU_TYPE) or reading.gpu_types.get(product, product)

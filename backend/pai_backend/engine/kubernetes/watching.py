@@ -33,7 +33,7 @@ from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.status.waits import StartTrouble
-from pai_backend.model.cluster_settings import Patience
+from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
 
@@ -66,7 +66,7 @@ class PodWatcher:
         calls: Calls,
         mirrors: Mirrors,
         nodes: ReportedNodes,
-        patience: Patience,
+        patience: TroublePatience,
         look: LookInside,
         keep_log: KeepLog,
         hosts: HostsKeeper,

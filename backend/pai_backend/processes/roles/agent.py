@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 
-from pai_backend.config.settings import Role
+from pai_backend.config.settings import ProcessRole
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.platform.runtime_files import runtime_file
 from pai_backend.processes.components import Components, ReadyLine
@@ -21,11 +21,11 @@ async def run(components: Components, ready: ReadyLine) -> None:
     components.accounts  # noqa: B018 - refused here, as in the other roles
     with ExitStack() as files:
         files.enter_context(runtime_file(components.runtime("agent.json"), {"pid": os.getpid()}))
-        ready.role_is_ready(Role.AGENT)
+        ready.role_is_ready(ProcessRole.AGENT)
 
         def leaving() -> None:
             files.close()
-            components.let_go(Role.AGENT, ready)
+            components.let_go(ProcessRole.AGENT, ready)
 
         await serve_agent(
             components.engine_root,

@@ -17,20 +17,20 @@ import tornado.routing
 from pai_backend.access.proxy import ServiceProxy, proxy_rules
 from pai_backend.access.secrecy import SIGNING_SECRET
 from pai_backend.access.uses import Uses
-from pai_backend.api.acceptor import IDLE_S, Acceptor, Waiting, most_connections
+from pai_backend.api.acceptor import IDLE_S, Acceptor, WaitingConnections, most_connections
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
-from pai_backend.api.context import Address, ApiContext, CellRules, Site
+from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
 from pai_backend.api.metrics import Metrics
-from pai_backend.api.starting import Front, starting_application
+from pai_backend.api.starting import StartingDelegate, starting_application
 from pai_backend.api.wire import Check
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
-from pai_backend.auth.limits import Limits, limits
+from pai_backend.auth.limits import RateLimits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
 from pai_backend.config.queue_policy import policy_of
-from pai_backend.config.settings import ApiSettings, Role, Settings
+from pai_backend.config.settings import ApiSettings, ProcessRole, Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.model.account import Account
 from pai_backend.model.errors import Unavailable
@@ -55,8 +55,8 @@ async def run(components: Components, ready: ReadyLine) -> None:
     tokens, cells = _tokens(components.settings), _cells(components)
     listener = _listen(components.settings)
     url = _url(listener)
-    front = Front(starting_application(lambda: components.database_trouble))
-    waiting = Waiting(front, components.settings.api.proxies)
+    front = StartingDelegate(starting_application(lambda: components.database_trouble))
+    waiting = WaitingConnections(front, components.settings.api.proxies)
     server = tornado.httpserver.HTTPServer(waiting, idle_connection_timeout=IDLE_S)
     acceptor = Acceptor(listener, server, waiting, most_connections(raise_limit()))
     facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": components.version}
@@ -71,7 +71,7 @@ async def run(components: Components, ready: ReadyLine) -> None:
             site = _site(components, components.settings.api.public_url or url)
             files = components.files()
             front.target = await _application(components, store, site, cells, tokens, changes, metrics, files, uses)
-            ready.role_is_ready(Role.API, url=url)
+            ready.role_is_ready(ProcessRole.API, url=url)
             async with asyncio.TaskGroup() as group:
                 going = [group.create_task(_follow_nodes(components)), group.create_task(uses.run())]
                 await components.stop.wait()
@@ -204,7 +204,7 @@ def _users_share_rights(components: Components) -> bool:
     return components.provider.tasks_run_as_backend(settings) and not settings.engine.trust_all_users
 
 
-def _limits(settings: ApiSettings) -> Limits:
+def _limits(settings: ApiSettings) -> RateLimits:
     return limits(settings.requests_per_minute, settings.lists_per_minute, settings.submissions_per_hour)
 
 
@@ -228,16 +228,16 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
-def _gateway(components: Components) -> Address | None:
+def _gateway(components: Components) -> PublicAddress | None:
     """Where users find the SSH gateway: as configured, else as it said itself when it began to listen."""
     settings = components.settings.gateway
     if settings.public_host is not None and (settings.public_port or settings.port):
-        return Address(settings.public_host, settings.public_port or settings.port)
+        return PublicAddress(settings.public_host, settings.public_port or settings.port)
     said = components.runtime_json("gateway.json")
     if said is None or not isinstance(said.get("port"), int):
         return None
     host = settings.public_host or _reachable(str(said.get("host", settings.host)))
-    return Address(host, settings.public_port or int(str(said["port"])))
+    return PublicAddress(host, settings.public_port or int(str(said["port"])))
 
 
 def _nodes(components: Components) -> Sequence[Node]:
@@ -248,12 +248,12 @@ def _nodes(components: Components) -> Sequence[Node]:
 
 def _hears_of_nodes(components: Components) -> bool:
     """Whether this process has news of nodes: by the controller's watch, or from the cluster itself."""
-    return Role.CONTROLLER in components.roles or components.engine().insight is not None
+    return ProcessRole.CONTROLLER in components.roles or components.engine().insight is not None
 
 
 async def _follow_nodes(components: Components) -> None:
     """Follow the nodes of a cluster where no controller of this process does; trouble is told by ``/readyz``."""
-    if Role.CONTROLLER in components.roles:
+    if ProcessRole.CONTROLLER in components.roles:
         return
     ending = asyncio.create_task(components.stop.wait())
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pai_backend.access.ports import PortRange
 from pai_backend.config.queue_policy import policy_of
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.engine.base import Engine, EngineError
@@ -89,7 +89,7 @@ async def run(components: Components, ready: ReadyLine) -> None:
     await components.open_to_accounts()
     await require_holder(store, engine)
     await store.recovery.add_log_place(await components.log_place.marked())
-    ready.role_is_ready(Role.CONTROLLER)
+    ready.role_is_ready(ProcessRole.CONTROLLER)
     controller = Controller(
         store, engine, options, placer=lambda: Placer(cells_for_all=for_all, rules=rules, policy=policy)
     )

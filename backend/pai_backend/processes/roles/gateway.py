@@ -10,10 +10,10 @@ from pai_backend.access.gateway.figures import serve_figures
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.server import serve_gateway
 from pai_backend.config.gateway import GatewaySettings
-from pai_backend.config.settings import Role
+from pai_backend.config.settings import ProcessRole
 from pai_backend.platform.runtime_files import runtime_file
 from pai_backend.processes.components import Components, ReadyLine, RoleError
-from pai_backend.processes.gateway_port import NoPort, no_port, take
+from pai_backend.processes.gateway_port import GatewayPortTaken, no_port, take
 
 
 async def run(components: Components, ready: ReadyLine) -> None:
@@ -28,19 +28,19 @@ async def run(components: Components, ready: ReadyLine) -> None:
         try:
             alone = {**settings.model_dump(include={"host", "port"}), "processes": 1}
             listener = components.life.listener or take(alone, components.settings.data_dir)[0]
-        except NoPort as error:
+        except GatewayPortTaken as error:
             raise RoleError(str(error)) from None
 
         def listening(host: str, port: int) -> None:
             if components.life.copy == 1:
                 facts = {"pid": os.getpid(), "host": host, "port": port}
                 files.enter_context(runtime_file(components.runtime("gateway.json"), facts))
-            ready.role_is_ready(Role.GATEWAY)
+            ready.role_is_ready(ProcessRole.GATEWAY)
 
         async def closed() -> None:
             files.close()
             await figures.aclose()
-            components.let_go(Role.GATEWAY, ready)
+            components.let_go(ProcessRole.GATEWAY, ready)
 
         await serve_gateway(
             _options(settings),

@@ -19,10 +19,10 @@ from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Effect, Operator, Taint, Toleration
 from pai_backend.model.node import Gpu
-from pai_backend.model.pod_settings import GpuSettings
+from pai_backend.model.pod_settings import PodGpuSettings
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "kubernetes" / "nodes" / "carol.json"
-PLUGIN, PLAIN = GpuSettings(), NodeReading()
+PLUGIN, PLAIN = PodGpuSettings(), NodeReading()
 
 
 def node(ready: str = "True", labels: dict[str, str] | None = None, **parts: object) -> Object:
@@ -75,14 +75,14 @@ def test_the_type_of_gpus_is_the_administrators_word_or_the_product(
 
 
 def test_gpus_are_counted_by_the_resource_of_their_type() -> None:
-    gpus = GpuSettings(resources={"MI300": "amd.com/gpu"})
+    gpus = PodGpuSettings(resources={"MI300": "amd.com/gpu"})
     found = node(labels={"amd.com/gpu.product-name": "MI300"})
     found["status"]["allocatable"]["amd.com/gpu"] = "8"
     assert len(node_of(found, gpus, PLAIN).gpus) == 8
 
 
 def test_without_a_device_plugin_a_label_counts_them() -> None:
-    visible = GpuSettings(by="visible-devices")
+    visible = PodGpuSettings(by="visible-devices")
     assert len(node_of(node(labels={"jupyter-pai/gpu-count": "4"}), visible, PLAIN).gpus) == 4
     assert node_of(node(), visible, PLAIN).gpus == ()
 

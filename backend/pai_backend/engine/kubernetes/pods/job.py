@@ -15,7 +15,7 @@ from pai_backend.engine.kubernetes.pods.owner import PodOwner, metadata
 from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed, is_alone, job_record
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
-from pai_backend.model.pod_settings import FrontDoor, Names, Network, PodSettings
+from pai_backend.model.pod_settings import FrontDoor, Network, PeerNames, PodSettings
 
 
 def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
@@ -62,7 +62,7 @@ def service(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Object | 
 
     Also those that are not ready yet have an address: an early connection is refused, as on one machine.
     """
-    if plan.job_tasks < 2 or settings.network is not Network.POD or settings.names is not Names.DNS:
+    if plan.job_tasks < 2 or settings.network is not Network.POD or settings.names is not PeerNames.DNS:
         return None
     job = job_of(plan.uid)
     return {

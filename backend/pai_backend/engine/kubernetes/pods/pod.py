@@ -29,7 +29,7 @@ from pai_backend.engine.kubernetes.pods.volumes import (
 from pai_backend.model.ids import job_of
 from pai_backend.model.labels import Effect, Operator, Toleration
 from pai_backend.model.plan import TaskPlan
-from pai_backend.model.pod_settings import Binding, Names, Network, PodSettings
+from pai_backend.model.pod_settings import Binding, Network, PeerNames, PodSettings
 
 STAGING = "pai_backend.engine.kubernetes.stage_inputs"
 """The program that fetches inputs, in the image that has this backend."""
@@ -127,7 +127,7 @@ def _fixed(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Object:
         if plan.job_tasks > 1:
             job = job_of(plan.uid)
             found["subdomain"] = naming.attempt_name(job, plan.job_attempt)
-            if settings.network is Network.POD and settings.names is Names.DNS:
+            if settings.network is Network.POD and settings.names is PeerNames.DNS:
                 domain = naming.domain_of(job, plan.job_attempt, owner.namespace, settings.cluster_domain)
                 found["dnsConfig"] = {"searches": [domain]}
     chosen = {

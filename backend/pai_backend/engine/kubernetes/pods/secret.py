@@ -22,7 +22,7 @@ from pai_backend.launch.peers import known_hosts_line
 from pai_backend.launch.plan import path_variables
 from pai_backend.launch.room import VARIABLE_BYTES, entry_bytes
 from pai_backend.model.plan import RegistryLogin, SshPlan, StagedInput, TaskPlan
-from pai_backend.model.pod_settings import Names, Network, PodSettings
+from pai_backend.model.pod_settings import Network, PeerNames, PodSettings
 
 SECRET_BYTES: Final = 1_048_576
 """All values of a Secret or ConfigMap together."""
@@ -152,7 +152,7 @@ def is_alone(plan: TaskPlan) -> bool:
 
 def keeps_hosts(plan: TaskPlan, settings: PodSettings) -> bool:
     """Whether the launcher keeps the task's /etc/hosts: it has peers, and they are told by names that no DNS knows."""
-    return plan.job_tasks > 1 and settings.network is Network.POD and settings.names is Names.HOSTS
+    return plan.job_tasks > 1 and settings.network is Network.POD and settings.names is PeerNames.HOSTS
 
 
 def remote_outputs(plan: TaskPlan) -> tuple[str, ...]:

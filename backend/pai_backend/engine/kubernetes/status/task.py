@@ -22,7 +22,7 @@ from pai_backend.engine.kubernetes.status.exits import ended_by_itself, exit_of,
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
 from pai_backend.engine.kubernetes.status.waits import StartTrouble, waiting
-from pai_backend.model.cluster_settings import Patience
+from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 
@@ -45,7 +45,7 @@ class Around:
     """What is known beside the pod itself."""
 
     now: datetime
-    patience: Patience
+    patience: TroublePatience
     node: NodeAway | None = None
     """Its node, when that is away."""
     trouble: StartTrouble | None = None

@@ -18,7 +18,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import PodContainer, PodView, time_of, words
-from pai_backend.model.cluster_settings import Patience
+from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.job import Causer
 
 PULL_TROUBLES: Final = frozenset(
@@ -72,7 +72,7 @@ class StartWait:
     trouble: StartTrouble | None = None
 
 
-def waiting(view: PodView, patience: Patience, events: Sequence[Object] = ()) -> StartWait:
+def waiting(view: PodView, patience: TroublePatience, events: Sequence[Object] = ()) -> StartWait:
     """What a pod waits for whose task has neither begun nor ended. ``events`` are those of the pod that are known."""
     unplaced = _unplaced(view, patience)
     if unplaced is not None:
@@ -85,7 +85,7 @@ def waiting(view: PodView, patience: Patience, events: Sequence[Object] = ()) ->
     return _at_work(view, patience, events)
 
 
-def _unplaced(view: PodView, patience: Patience) -> StartWait | None:
+def _unplaced(view: PodView, patience: TroublePatience) -> StartWait | None:
     """Before the pod has its node. The scheduler's refusal is its view of now: it tries again at each change."""
     scheduled = view.conditions.get("PodScheduled")
     if view.node or (scheduled is not None and scheduled.true):
@@ -103,7 +103,7 @@ def _unplaced(view: PodView, patience: Patience) -> StartWait | None:
     return StartWait(TaskState.STARTING, trouble.message, trouble)
 
 
-def _trouble(container: PodContainer, patience: Patience) -> StartTrouble | None:
+def _trouble(container: PodContainer, patience: TroublePatience) -> StartTrouble | None:
     said = f"{container.reason}: {container.message}" if container.message else container.reason
     own = container.name == layout.TASK_CONTAINER
     if container.reason in PULL_TROUBLES:
@@ -121,7 +121,7 @@ def _trouble(container: PodContainer, patience: Patience) -> StartTrouble | None
     return None
 
 
-def _at_work(view: PodView, patience: Patience, events: Sequence[Object]) -> StartWait:
+def _at_work(view: PodView, patience: TroublePatience, events: Sequence[Object]) -> StartWait:
     """No trouble that a container tells of: what the kubelet is doing, as far as it says."""
     sandbox = view.conditions.get("PodReadyToStartContainers")
     if sandbox is not None and not sandbox.true:
@@ -136,7 +136,7 @@ def _at_work(view: PodView, patience: Patience, events: Sequence[Object]) -> Sta
     return StartWait(TaskState.STARTING, "its container is being made")
 
 
-def _without_sandbox(view: PodView, patience: Patience, events: Sequence[Object]) -> StartWait:
+def _without_sandbox(view: PodView, patience: TroublePatience, events: Sequence[Object]) -> StartWait:
     """The pod's network and volumes are being made, of whose troubles only events tell."""
     warnings = [event for event in newest_first(events) if event.get("type") == "Warning"]
     said = f"{warnings[0].get('reason')}: {words(str(warnings[0].get('message')))}" if warnings else ""

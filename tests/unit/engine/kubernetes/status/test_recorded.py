@@ -16,7 +16,7 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import exit_of
 from pai_backend.engine.kubernetes.status.task import EXPLAINED, Around, read_task
 from pai_backend.engine.kubernetes.status.view import time_of, view_of
-from pai_backend.model.cluster_settings import Patience
+from pai_backend.model.cluster_settings import TroublePatience
 from tests.support.pod_readings import READINGS, Expected, assert_reads
 
 PODS = Path(__file__).resolve().parents[4] / "data" / "kubernetes" / "pods"
@@ -39,14 +39,14 @@ def test_a_recorded_pod_is_read_as_what_happened(name: str, expected: Expected) 
     assert created is not None
     end = exit_of(view_of(pod))[0].at if view_of(pod).over else None
     now = end + EXPLAINED if end is not None else created
-    assert_reads(read_task(pod, Around(now, Patience())), expected)
+    assert_reads(read_task(pod, Around(now, TroublePatience())), expected)
 
 
 @pytest.mark.parametrize("name", READINGS)
 def test_an_end_reads_the_same_at_any_time(name: str) -> None:
     """A restart of the backend must not find another exit, or another time of it."""
     pod = recorded(name)
-    early, late = (read_task(pod, Around(datetime(year, 1, 1, tzinfo=UTC), Patience())) for year in (2026, 2036))
+    early, late = (read_task(pod, Around(datetime(year, 1, 1, tzinfo=UTC), TroublePatience())) for year in (2026, 2036))
     if early.seen.state is TaskState.EXITED and not early.decided:
         assert early == late
 
@@ -57,15 +57,15 @@ def test_an_event_tells_of_a_full_disk_where_the_pod_does_not() -> None:
     ended = exit_of(view_of(pod))[0].at
     assert ended is not None
     now = ended + timedelta(seconds=1)
-    waits = read_task(pod, Around(now, Patience()))
+    waits = read_task(pod, Around(now, TroublePatience()))
     assert (waits.seen.state, waits.look_at) == (TaskState.RUNNING, ended + EXPLAINED)
     said = 'Usage of EmptyDir volume "work" exceeds the limit "20Mi". '
-    told = read_task(pod, Around(now, Patience(), events=[{"reason": "Evicted", "message": said}]))
+    told = read_task(pod, Around(now, TroublePatience(), events=[{"reason": "Evicted", "message": said}]))
     assert told.decided, "an event is gone in an hour, so it is written down"
     assert told.seen.exit is not None
     assert (told.seen.exit.reason, told.seen.exit.code) == ("storage-exceeded", 0)
     assert "20Mi" in told.seen.exit.message
-    other = read_task(pod, Around(now, Patience(), events=[{"reason": "Pulled", "message": said}]))
+    other = read_task(pod, Around(now, TroublePatience(), events=[{"reason": "Pulled", "message": said}]))
     assert other.seen.state is TaskState.RUNNING
 
 

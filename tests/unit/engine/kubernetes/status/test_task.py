@@ -16,13 +16,13 @@ from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, NodeAway, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import NotATask
 from pai_backend.engine.kubernetes.status.waits import StartTrouble
-from pai_backend.model.cluster_settings import Patience
+from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 
 from .conftest import UID, MakePod, at, running, stamp, terminated, waiting
 
-PATIENCE = Patience(pull_s=300, start_s=120, pod_s=200, schedule_s=60, node_s=100)
+PATIENCE = TroublePatience(pull_s=300, start_s=120, pod_s=200, schedule_s=60, node_s=100)
 UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",

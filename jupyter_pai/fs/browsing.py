@@ -12,24 +12,24 @@ from jupyter_pai.fs.upload import PART_BYTES
 from jupyter_pai.wire_types import FileEntry
 
 if TYPE_CHECKING:
-    from jupyter_pai.fs.direct import Direct
+    from jupyter_pai.fs.direct import DirectStorage
     from jupyter_pai.sync import Client
 
 Connect = Callable[[], AbstractContextManager["Client"]]
 
 
-def _storage(word: str) -> OfBackend | Direct:
+def _storage(word: str) -> OfBackend | DirectStorage:
     found = place(word)
     if isinstance(found, OfBackend):
         return found
-    from jupyter_pai.fs.direct import Direct
+    from jupyter_pai.fs.direct import DirectStorage
 
     if isinstance(found, Here):
         if not word.startswith("file://"):
             raise wrong(f"{word} is a path of this machine.", "Name pai://USER/…, or use your system's own program.")
-        return Direct(found.path.as_posix())
+        return DirectStorage(found.path.as_posix())
     assert isinstance(found, Elsewhere)
-    return Direct(found.uri)
+    return DirectStorage(found.uri)
 
 
 def entries(word: str, connect: Connect) -> list[FileEntry]:

@@ -12,11 +12,11 @@ MOST_NODES = 3
 """Nodes that are named; of more their number is told."""
 
 
-async def doubt_of(job: Job, ctx: ApiContext) -> str:
+async def staleness_of(job: Job, ctx: ApiContext) -> str:
     """Of what is known now; only the nodes of a job that holds any are asked about."""
     troubles, used = ctx.troubles(), nodes_of(job)
     silent = await ctx.silences(used) if used and not troubles else {}
-    return doubts(job, ctx.nodes(), troubles, silent)
+    return staleness(job, ctx.nodes(), troubles, silent)
 
 
 def nodes_of(job: Job) -> list[str]:
@@ -25,7 +25,7 @@ def nodes_of(job: Job) -> list[str]:
     return [] if job.state.final else list(used)
 
 
-def doubts(job: Job, nodes: Sequence[Node], troubles: Sequence[str], silent: Mapping[str, float]) -> str:
+def staleness(job: Job, nodes: Sequence[Node], troubles: Sequence[str], silent: Mapping[str, float]) -> str:
     """``troubles`` are the engine's own words on its knowledge; ``nodes`` those it knows, ``silent`` how long some were
     not heard of, in seconds, which are not called not ready yet.
 
