@@ -147,9 +147,15 @@ class AsyncClient:
         """Which backend this is, and its addresses."""
         return cast(Info, await self._json("GET", "/api/v2/info"))
 
-    async def submit(self, document: bytes, *, name: str | None = None, filename: str | None = None) -> JobDetail:
-        """Submit a document as it is; ``name`` overrides the document's. Raises InvalidDocument, NameTaken."""
-        query = {"name": name, "filename": filename}
+    async def submit(
+        self, document: bytes, *, name: str | None = None, filename: str | None = None, replace: bool = False
+    ) -> JobDetail:
+        """Submit a document as it is; ``name`` overrides the document's.
+
+        With ``replace`` it takes the place of the job that has the name, which is stopped. Raises InvalidDocument,
+        NameTaken.
+        """
+        query: Query = {"name": name, "filename": filename, "replace": "true" if replace else None}
         response = await self.request("POST", "/api/v2/jobs", query=query, body=document, media_type="text/plain")
         return cast(JobDetail, streams.decoded(response.body))
 

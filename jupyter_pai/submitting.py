@@ -10,14 +10,21 @@ MAX_TRIES = 1000
 
 
 async def submit(
-    client: AsyncClient, document: bytes, *, name: str | None, filename: str | None, fresh_name: bool
+    client: AsyncClient,
+    document: bytes,
+    *,
+    name: str | None,
+    filename: str | None,
+    fresh_name: bool = False,
+    replace: bool = False,
 ) -> JobDetail:
-    """Submit; with ``fresh_name`` a taken name gets the first free number behind it (``train``, ``train_2``, …).
+    """Submit, with ``replace`` in the place of the job that has the name.
 
+    With ``fresh_name`` a taken name gets the first free number behind it (``train``, ``train_2``, …).
     Raises what :meth:`AsyncClient.submit` raises; NameTaken only without ``fresh_name``.
     """
     try:
-        return await client.submit(document, name=name, filename=filename)
+        return await client.submit(document, name=name, filename=filename, replace=replace)
     except NameTaken:
         if not fresh_name:
             raise

@@ -9,7 +9,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import DocumentFile, connected, read_document, write_document
 from jupyter_pai.commands.waiting import wait
 from jupyter_pai.errors import OK, USAGE, ClientError, InvalidDocument, from_wire
-from jupyter_pai.verbs import argument, flag, verb
+from jupyter_pai.verbs import argument, flag, one_of, verb
 
 DOCUMENT = argument("file", document=True, help="the document; - reads stdin")
 
@@ -19,10 +19,17 @@ DOCUMENT = argument("file", document=True, help="the document; - reads stdin")
     DOCUMENT,
     argument("--name", help="name of the job, instead of the document's"),
     flag("--wait", help="show the log until the job has ended; exit code 1 if it failed"),
-    flag("--fresh-name", help="if the name is taken, append a number"),
+    one_of(
+        flag("--fresh-name", help="if the name is taken, append a number"),
+        flag("--replace", help="if the name is taken, stop the job that has it and take its place"),
+    ),
 )
 def submit(args: argparse.Namespace, out: Output) -> int:
-    """Submit a job document."""
+    """Submit a job document.
+
+    With ``--replace`` the new job has the name of the earlier one at once, its alias and its host keys, and starts as
+    soon as that has ended. The earlier job is stopped, and kept under its name with a part of its uid.
+    """
     from jupyter_pai import submitting
 
     document = read_document(args.file)
@@ -34,6 +41,7 @@ def submit(args: argparse.Namespace, out: Output) -> int:
                 name=args.name,
                 filename=document.filename,
                 fresh_name=args.fresh_name,
+                replace=args.replace,
             )
             job = client.thread.run(work)
         except InvalidDocument as error:

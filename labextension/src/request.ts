@@ -161,9 +161,17 @@ export class PaiClient implements IPaiClient {
     return this._json('GET', `${this._jobPath(job)}/why`);
   }
 
-  async submit(document: IDocumentText, name?: string): Promise<IJobDetail> {
+  async submit(
+    document: IDocumentText,
+    name?: string,
+    replace = false
+  ): Promise<IJobDetail> {
     const { text, filename } = document;
-    const path = withQuery('jobs', { name, filename });
+    const path = withQuery('jobs', {
+      name,
+      filename,
+      replace: replace ? 'true' : undefined
+    });
     return this._json('POST', path, text);
   }
 

@@ -120,8 +120,12 @@ export interface IPaiClient {
   job(job: string): Promise<IJobDetail>;
   /** Why a job waits, and what would start it now. */
   why(job: string): Promise<IWhy>;
-  /** Submit a document; `name` overrides the document's. */
-  submit(document: IDocumentText, name?: string): Promise<IJobDetail>;
+  /** Submit a document; `name` overrides the document's. `replace` stops the job that has the name. */
+  submit(
+    document: IDocumentText,
+    name?: string,
+    replace?: boolean
+  ): Promise<IJobDetail>;
   /** Read a document and change nothing. */
   validate(document: IDocumentText): Promise<IVerdict>;
   /** Ask a job to stop. Stopping a stopped job is no error. */

@@ -394,5 +394,34 @@ describe('commands', () => {
       expect(model.selectedJob?.id).toBe('ada~first');
       expect(jobPages).toEqual(['ada~first']);
     });
+
+    describe('under a taken name', () => {
+      const submits = () => asked('POST jobs');
+      beforeEach(async () => {
+        await commands.execute(CommandIDs.newJob);
+        server.on('POST jobs', () =>
+          submits().slice(-1)[0].query.get('replace') === 'true'
+            ? json(detail(), 202)
+            : json({ code: 'ConflictJobError', message: 'Taken.' }, 409)
+        );
+        open[0].edit('{}');
+      });
+
+      it('replace the job after a yes', async () => {
+        const done = commands.execute(CommandIDs.submit);
+        await acceptDialog();
+        await done;
+        expect(submits()).toHaveLength(2);
+        expect(jobPages).toEqual(['ada~first']);
+      });
+
+      it('say that it is taken after a no', async () => {
+        const done = commands.execute(CommandIDs.submit);
+        await dismissDialog();
+        expect(await done).toMatchObject({ kind: 'failed' });
+        expect(submits()).toHaveLength(1);
+        expect(open[0].state.problem?.message).toBe('Taken.');
+      });
+    });
   });
 });

@@ -26,6 +26,7 @@ from pai_backend.lifecycle.events import (
     JobEvent,
     Look,
     Placed,
+    PredecessorEnded,
     Preempted,
     TaskExited,
     TaskForgotten,
@@ -86,6 +87,7 @@ class Reconciler:
         self._jobs: dict[JobUid, Job] = {}
         self._wakes: dict[JobUid, datetime] = {}  # when a job must be looked at though nothing happens
         self._fresh: set[JobUid] = set()  # whose waiting tasks, or whose turn, may be other ones
+        self._successors: set[JobUid] = set()  # which wait for the end of the jobs that they replace
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
         self._results = PassResults(placing, store)
         self._look_again: datetime | None = None  # when cells have to be kept for a group, or ports be tried again
@@ -155,6 +157,7 @@ class Reconciler:
         if self._listed:
             self._carrier.carry(tuple(await self._orphans.review()))
             await self._configure()
+            await _in_chunks([self._advance(uid, [PredecessorEnded()]) for uid in self._freed_names()])
             await self._place()
             await _in_chunks([self._advance(uid, [Look()]) for uid in sorted(self._unwritten)])
 
@@ -222,11 +225,26 @@ class Reconciler:
     def _remember(self, job: Job) -> None:
         """Take a job as it is stored, and note when its time comes."""
         self._jobs[job.uid] = job
+        if job.replaces is not None:
+            self._successors.add(job.uid)
+        else:
+            self._successors.discard(job.uid)
         at = next_wake(job)
         if at is None:
             self._wakes.pop(job.uid, None)
         else:
             self._wakes[job.uid] = at
+
+    def _freed_names(self) -> list[JobUid]:
+        """Jobs that need wait no longer for those that they replace."""
+        return [
+            uid for uid in sorted(self._successors) if (earlier := self._earlier(uid)) is None or earlier.state.final
+        ]
+
+    def _earlier(self, uid: JobUid) -> Job | None:
+        """The job that this one replaces, unless it is done with."""
+        replaced = self._jobs[uid].replaces
+        return self._jobs.get(replaced) if replaced is not None else None
 
     def _due(self) -> list[JobUid]:
         now = self._clock()
@@ -313,6 +331,7 @@ class Reconciler:
         self._remember(saved)
         if saved.state.final and all(task.forgotten for task in saved.tasks):
             del self._jobs[saved.uid]
+            self._successors.discard(saved.uid)
             self._planner.forget(saved)
         self._carrier.carry(tuple(effect for effect in open_effects(saved) if effect not in already))
 

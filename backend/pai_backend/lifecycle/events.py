@@ -32,6 +32,11 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class PredecessorEnded:
+    """The job that this one replaces has ended."""
+
+
+@dataclass(frozen=True)
 class Preempted:
     """These tasks must make way for another job, ``by``, of this priority; they are run again free of charge."""
 
@@ -105,4 +110,4 @@ class TaskGone:
 
 
 TaskEvent = TaskPulling | TaskDelayed | TaskRunning | TaskExited | TaskForgotten | TaskGone
-JobEvent = Look | Waiting | Placed | Preempted | Displaced | Unreserved | TaskEvent
+JobEvent = Look | Waiting | Placed | PredecessorEnded | Preempted | Displaced | Unreserved | TaskEvent

@@ -18,6 +18,7 @@ from pai_backend.lifecycle.events import (
     JobEvent,
     Look,
     Placed,
+    PredecessorEnded,
     Preempted,
     TaskDelayed,
     TaskExited,
@@ -62,7 +63,7 @@ def to_place(job: Job, now: datetime) -> tuple[Task, ...]:
 
     Where an incremental job has a core that must start together, the others wait for a place once that has one.
     """
-    if job.state.final or job.verdict is not None or job.desired is Desired.STOP:
+    if job.state.final or job.verdict is not None or job.desired is Desired.STOP or job.replaces is not None:
         return ()
     if job.backoff_until is not None and now < job.backoff_until:
         return ()
@@ -80,6 +81,8 @@ def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
             return _with_reserved(job.model_copy(update={"why": why}), reserved)
         case Placed(placements=placements):
             return _place(job, placements)
+        case PredecessorEnded():
+            return job.model_copy(update={"replaces": None, "why": ""})
         case Preempted():
             return make_way(job, event)
         case Displaced():

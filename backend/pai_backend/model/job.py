@@ -243,6 +243,9 @@ class Job(Model):
     restarting: bool = Field(
         default=False, description="It had ended and its user restarted it; its next attempt has not begun yet."
     )
+    replaces: JobUid | None = Field(
+        default=None, description="The earlier job of its name, which it waits for: until that has ended."
+    )
     exit: JobExit | None = None
     verdict: Verdict | None = Field(
         default=None, description="Decided but not yet carried out: other tasks are still being stopped."

@@ -201,13 +201,15 @@ class Store(Protocol):
         events: Sequence[NewEvent],
         *,
         secrets: Mapping[str, Any] = ...,
+        replace: bool = False,
     ) -> Job:
         """Insert a new job, its tasks, its document and its first events. Concurrent calls may share a transaction.
 
         The document and ``secrets`` (names and values of its secrets; none if not given) are kept sealed.
 
         ``job.alias`` is a proposal: when taken, a suffixed one is stored and returned.
-        Raises NameTaken (model.errors) when this user has a job of that name.
+        Raises NameTaken (model.errors) when this user has a job of that name, unless it is to ``replace`` that one:
+        then it gets that job's name, alias and host keys; that job gets others, ``job.replaced``, and is asked to stop.
         """
         ...
 

@@ -132,7 +132,8 @@ def _insert(conn: Connection, rows: list[Values], accepted: Sequence[Submission]
 def _name_taken(job: Job) -> NameTaken:
     return NameTaken(
         f"{job.user} already has a job named {job.name}.",
-        hint="Give this one another name: `pai submit FILE --name OTHER`, or `name=OTHER` in the REST query.",
+        hint="Give this one another name: `pai submit FILE --name OTHER`, or `name=OTHER` in the REST query. Or let it "
+        "take the place of that job, which is stopped: `--replace`, or `replace=true`.",
     )
 
 

@@ -51,6 +51,7 @@ from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
 from pai_backend.store.matching import Findings
 from pai_backend.store.recovering import SqlRecovery
 from pai_backend.store.release import ReleaseRequest
+from pai_backend.store.replace import Replacement
 from pai_backend.store.restart import RestartRequest
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
@@ -133,12 +134,15 @@ class SqlStore:
         events: Sequence[NewEvent],
         *,
         secrets: Mapping[str, Any] = _NOTHING,
+        replace: bool = False,
     ) -> Job:
         """Insert a new job, sealed before its transaction; concurrent calls share one."""
         self._require_disk()
         cipher = self._ring.cipher
         prepare = partial(save.prepare, job, source, filename, media_type, events, secrets, cipher)
         submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
+        if replace:
+            return await self._ring.tried(lambda cipher: self._writer.run(Replacement(submission, cipher)))
         return await self._writer.put(save.submit_all, submission)
 
     def _require_disk(self) -> None:

@@ -2,7 +2,7 @@
  * Commands that bring a document in and submit it.
  */
 
-import { Notification } from '@jupyterlab/apputils';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { addIcon, fileUploadIcon } from '@jupyterlab/ui-components';
@@ -110,6 +110,27 @@ function addImportCommands(
   });
 }
 
+function isNameTaken(outcome: Outcome): boolean {
+  return (
+    outcome.kind === 'failed' && outcome.problem.code === 'ConflictJobError'
+  );
+}
+
+/** Ask whether the job that has the name is to be stopped for the new one. */
+async function mayReplace(trans: TranslationBundle): Promise<boolean> {
+  const { button } = await showDialog({
+    title: trans.__('Replace the job?'),
+    body: trans.__(
+      'You have a job of this name. It will be stopped and renamed; the new job takes its name and addresses, and starts when it has ended.'
+    ),
+    buttons: [
+      Dialog.cancelButton(),
+      Dialog.warnButton({ label: trans.__('Replace') })
+    ]
+  });
+  return button.accept;
+}
+
 /** Submit the document in front; on success the job is shown. */
 async function submit(
   commands: CommandRegistry,
@@ -119,7 +140,10 @@ async function submit(
   if (!document) {
     return null;
   }
-  const outcome = await document.submit();
+  let outcome = await document.submit();
+  if (isNameTaken(outcome) && (await mayReplace(options.trans))) {
+    outcome = await document.submit(true);
+  }
   if (outcome.kind === 'submitted') {
     const { id, uid, name } = outcome.job;
     Notification.success(options.trans.__('Submitted: %1', name), {

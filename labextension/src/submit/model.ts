@@ -127,14 +127,18 @@ export class DocumentModel implements IDisposable {
     }
   }
 
-  /** Submit the text as it is now. Never rejects: the outcome says what happened. */
-  async submit(): Promise<Outcome> {
+  /**
+   * Submit the text as it is now, with `replace` in the place of the job that has the name.
+   * Never rejects: the outcome says what happened.
+   */
+  async submit(replace = false): Promise<Outcome> {
     const { text, filename, name } = this._state;
     this._update({ submitting: true, problem: null });
     try {
       const job = await this._client.submit(
         { text, filename },
-        name.trim() || undefined
+        name.trim() || undefined,
+        replace
       );
       this._update({ submitting: false });
       return { kind: 'submitted', job };

@@ -11,7 +11,7 @@ import pytest
 
 from pai_backend.api.context import ApiContext
 from pai_backend.launch.directories import TaskReach
-from pai_backend.model.job import State
+from pai_backend.model.job import Desired, State
 from tests.support.api_site import BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
 
@@ -68,6 +68,20 @@ async def test_the_name_parameter_replaces_the_documents_name(api: ApiSite) -> N
         again = await client.post("/api/v2/jobs?name=hello2", content=scm_document("hello"))
     assert again.status_code == 202
     assert again.json()["name"] == "hello2"
+
+
+@pytest.mark.asyncio
+async def test_a_submit_may_replace_the_job_that_has_the_name(api: ApiSite) -> None:
+    async with api.client() as client:
+        first = await submit(client)
+        taken = await client.post("/api/v2/jobs", content=scm_document())
+        second = await client.post("/api/v2/jobs?replace=true", content=scm_document())
+        rows = (await client.get("/api/v2/jobs?order=submissionTime,ASC")).json()
+    assert (taken.status_code, taken.json()["code"]) == (409, "ConflictJobError")
+    assert second.status_code == 202, second.text
+    assert (second.json()["name"], second.json()["alias"]) == ("hello", "hello")
+    assert [row["name"] for row in rows] == [f"hello-{first['uid'][1:5]}", "hello"]
+    assert (await api.store.job(first["uid"])).desired is Desired.STOP
 
 
 @pytest.mark.asyncio

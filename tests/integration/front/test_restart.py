@@ -1,7 +1,8 @@
-"""``pai restart`` with everything real: the names that led to a job lead to its next attempt."""
+"""``pai restart`` and ``--replace`` with everything real: the names that led to a job lead to what follows it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,33 @@ def backend(tmp_path: Path) -> Iterator[Client]:
 def until_ended(backend: Client, uid: str) -> None:
     for _ in backend.follow_events(uid):
         pass
+
+
+def test_the_ssh_names_of_a_job_lead_to_the_one_that_replaces_it(backend: Client, tmp_path: Path) -> None:
+    alice = Person(backend.api.endpoint, tmp_path / "alice")
+    first = submitted(backend, "solo", [{"name": "main", **ROLE}])
+    runs(backend, first)
+    assert alice.pai("ssh-config", "--jump").returncode == 0
+    assert alice.pai("ssh", "solo", "echo in").stdout == "in\n"
+    document = tmp_path / "solo.json"
+    document.write_text(json.dumps({"jobName": "solo", "image": "none", "taskRoles": [{"name": "other", **ROLE}]}))
+
+    taken = alice.pai("submit", str(document))
+    assert taken.returncode == 2
+    assert "--name OTHER" in taken.stderr
+    assert "--replace" in taken.stderr
+    told = alice.json("submit", str(document), "--replace")
+    assert isinstance(told, dict)
+    second = told["uid"]
+    assert (told["name"], told["alias"], second != first) == ("solo", "solo", True)
+
+    runs(backend, second)
+    before = backend.job(first)
+    assert (before["state"], before["name"]) == ("STOPPED", f"solo-{first[1:5]}")
+    strict, ask = ("-o", "StrictHostKeyChecking=yes"), "echo $PAI_CURRENT_TASK_ROLE_NAME"
+    for name in ("solo", "solo.jump"):
+        assert alice.ssh(*strict, name, ask).stdout == "other\n"
+    assert alice.pai("ssh", "solo", ask).stdout == "other\n"
 
 
 def test_the_ssh_names_of_a_job_lead_to_its_next_attempt(

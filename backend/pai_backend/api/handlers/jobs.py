@@ -104,7 +104,7 @@ class JobsHandler(DocumentHandler):
     async def post(self, query: SubmitQuery) -> Submitted:
         """Take a document."""
         self.ctx.limits.submissions.take(self.user.name)
-        return await self.jobs.submit(self.user, self.body(), query.name, query.filename)
+        return await self.jobs.submit(self.user, self.body(), query.name, query.filename, replace=query.replace)
 
 
 class ValidateHandler(DocumentHandler):

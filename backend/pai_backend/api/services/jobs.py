@@ -57,15 +57,17 @@ class JobService:
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
 
-    async def submit(self, user: User, text: bytes, name: str | None, filename: str) -> Submitted:
+    async def submit(
+        self, user: User, text: bytes, name: str | None, filename: str, *, replace: bool = False
+    ) -> Submitted:
         """Take a document and store a waiting job; raises as :meth:`create`."""
-        job = await self.create(user, text, name, filename)
+        job = await self.create(user, text, name, filename, replace=replace)
         shown = present.detail(job, self._ctx.site, self._ctx.gateway())
         # Its values were validated a line above; doing it twice would cost a tenth of the whole request.
         return Submitted.model_construct(**dict(shown), status=202, message=f"job {job.name} is submitted")
 
-    async def create(self, user: User, text: bytes, name: str | None, filename: str) -> Job:
-        """Take a document and store a waiting job.
+    async def create(self, user: User, text: bytes, name: str | None, filename: str, *, replace: bool = False) -> Job:
+        """Take a document and store a waiting job; with ``replace`` in the place of the one that has its name.
 
         Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster, or no
         account for their tasks), NoSuchStorage, NameTaken.
@@ -78,7 +80,7 @@ class JobService:
         job = new_job(user.name, spec, warnings, self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.submit(
-            job, text, filename, _media_type(filename, text), events, secrets=document.secrets
+            job, text, filename, _media_type(filename, text), events, secrets=document.secrets, replace=replace
         )
 
     async def validate(self, user: User, text: bytes, filename: str) -> Validation:
