@@ -6,7 +6,8 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.scheduling.cells.holding import Holding
 from pai_backend.scheduling.cells.ranking import Ranking
 from pai_backend.scheduling.cells.tree import Held, Node
-from pai_backend.scheduling.core.room import Ports, Room
+from pai_backend.scheduling.core.decision import EntryState
+from pai_backend.scheduling.core.room import Entries, Ports, Room
 from pai_backend.scheduling.core.trees import Trees
 from pai_backend.scheduling.request import Need
 
@@ -59,6 +60,13 @@ def _keeps_the_port(self: Ports, machine: str, port: int, owner: str | None) -> 
         self._by_owner.setdefault(owner, set()).add((machine, port))
 
 
+def _keeps_the_entry(self: Entries, name: str, after: EntryState | None) -> None:
+    """Moves an entry, and notes nothing."""
+    self._states.pop(name, None)
+    if after is not None:
+        self._states[name] = after
+
+
 LEDGERS: list[tuple[type, str, object]] = [
     (Ranking, "touch", _forgets_where_it_was),
     (Trees, "_enter_again", _puts_back_at_the_end),
@@ -66,4 +74,5 @@ LEDGERS: list[tuple[type, str, object]] = [
     (Trees, "pursue", _forgets_who_is_hunted),
     (Room, "_set", _keeps_room),
     (Ports, "_set", _keeps_the_port),
+    (Entries, "set", _keeps_the_entry),
 ]

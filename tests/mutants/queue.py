@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from pai_backend.scheduling import Bound
+from pai_backend.scheduling.core.decision import EntryState
+from pai_backend.scheduling.core.room import Entries
 from pai_backend.scheduling.queue import Entry, Queue, holdback
 from pai_backend.scheduling.queue.holdback import Fronts
 from pai_backend.scheduling.queue.index import Failed, Index, Owner
@@ -56,11 +58,27 @@ def _keeps_nothing(*arguments: object) -> None:
     """Finds no cells to keep."""
 
 
+def _undoes_in_silence(self: Entries, name: str, after: EntryState | None) -> None:
+    """The tables of the queue do not hear of what is undone."""
+    before = self._states.get(name)
+    self._journal.note(_put, self._states, name, before)
+    _put(self._states, name, after)
+    if self.follower is not None:
+        self.follower(before, after)
+
+
+def _put(states: dict[str, EntryState], name: str, state: EntryState | None) -> None:
+    states.pop(name, None)
+    if state is not None:
+        states[name] = state
+
+
 RANDOM: list[tuple[object, str, object]] = [
     (Gates, "stop", _knows_no_cap),
     (Index, "freed", _tells_nobody),
     (Queue, "would_start", _promises_too_much),
 ]
+UNDONE: tuple[object, str, object] = (Entries, "set", _undoes_in_silence)
 CAPPED: list[tuple[object, str, object]] = [
     (Gates, "loosen", _lets_nobody_go_on),
     (Gates, "changed", _forgets_who_waits),

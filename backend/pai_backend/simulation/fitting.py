@@ -94,8 +94,7 @@ class _Desk:
     """Where groups are submitted to an empty cluster, one at a time; those that differ in their names only ask once."""
 
     def __init__(self, config: ClusterConfig, policy: Policy) -> None:
-        ledger = Ledger(config)
-        self._free, self._capped = Queue(ledger), Queue(ledger, policy)
+        self._free, self._capped = Queue(Ledger(config)), Queue(Ledger(config), policy)
         self._usage = Usage(policy)
         self._vcs = tuple(config.virtual_clusters)
         self._known: dict[tuple[Group, str], Waiting | None] = {}

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pai_backend.scheduling.queue.entry import Key
+from pai_backend.scheduling.request import Key
 
 
 class Stay(NamedTuple):

@@ -14,9 +14,9 @@ from pai_backend.model.ids import JobUid, PortLease, TaskUid
 from pai_backend.model.node import Node
 from pai_backend.scheduling import Bound, ClusterConfig, Group, Ledger, Member, Outdated, Preempt, Wait
 from pai_backend.scheduling.cells.ranking import Ranking
-from pai_backend.scheduling.core.decision import Applicable, Decision, Keep, Lease, Release
+from pai_backend.scheduling.core.decision import Applicable, Decision, Dequeue, Enqueue, Keep, Lease, Release
 from pai_backend.scheduling.core.ledger import Receipt
-from pai_backend.scheduling.request import Need
+from pai_backend.scheduling.request import Entry, Need
 from tests.mutants import ledger as mutants
 from tests.property.scheduling.clusters import configs, fingerprint, groups
 
@@ -82,6 +82,11 @@ class Histories(RuleBasedStateMachine):
         except PaiError:
             return
         self._apply(data, decision)
+
+    @rule(data=st.data(), number=st.integers(1, 4), enters=st.booleans())
+    def queue(self, data: st.DataObject, number: int, enters: bool) -> None:
+        entry = Entry(Group(f"g{number}", "a", (Member(1, 1),)), "alice", number)
+        self._apply(data, Enqueue(entry) if enters else Dequeue(entry.group.name))
 
     @rule(data=st.data(), begins=st.lists(LEASES, max_size=4), ends=st.lists(st.sampled_from(OWNERS), max_size=2))
     def lease(self, data: st.DataObject, begins: list[PortLease], ends: list[str]) -> None:
@@ -164,15 +169,22 @@ class Histories(RuleBasedStateMachine):
         match decision:
             case Bound(placement, displaced, cancelled, plan, version):
                 held = self.ledger.groups.get(placement.group.name)
+                entry = self._entry(data, placement.group)
                 if held is None and plan is not None and placement.group.priority >= 0 and data.draw(st.booleans()):
-                    return Keep(placement, plan, version, holds)
-                return Bound(placement, displaced, cancelled, plan, version, (), holds, frees)
+                    return Keep(placement, plan, version, holds, entry)
+                return Bound(placement, displaced, cancelled, plan, version, (), holds, frees, entry)
             case Preempt(placement, victims, displaced, cancelled, plan, version):
-                return Preempt(placement, victims, displaced, cancelled, plan, version, (), holds, frees)
+                entry = self._entry(data, placement.group)
+                return Preempt(placement, victims, displaced, cancelled, plan, version, (), holds, frees, entry)
             case Wait(name, reason, drops, version):
                 return Wait(name, reason, drops, version, frees)
             case _:
                 return decision
+
+    @staticmethod
+    def _entry(data: st.DataObject, group: Group) -> Entry | None:
+        """The entry of the queue that gets the place, if it was asked for one."""
+        return Entry(group, "alice", 1) if data.draw(st.booleans()) else None
 
 
 def state_of(ledger: Ledger) -> tuple[object, ...]:
@@ -215,7 +227,8 @@ def state_of(ledger: Ledger) -> tuple[object, ...]:
     cpu = [(node, room.free(node), sorted(room.held_by(job))) for node in room.nodes for job in [JobUid("job")]]
     ports = [dict(ledger.ports.taken(machine)) for machine in ("m1", "m2")]
     leased = {owner: set(places) for owner, places in ledger.ports._by_owner.items()}
-    return (rankings, holders, held, owners, cpu, ports, leased, ledger.serial, looked[:-1], ledger.version)
+    entries = {state.entry.group.name: state for state in ledger.entries}
+    return (rankings, holders, held, owners, cpu, ports, leased, entries, ledger.serial, looked[:-1], ledger.version)
 
 
 def _ranked(ranking: Ranking[Any]) -> list[tuple[object, list[object]]]:

@@ -18,12 +18,14 @@ from hypothesis.stateful import (
 )
 
 from pai_backend.model.errors import PaiError
-from pai_backend.scheduling import ClusterConfig, Ledger, Wait
+from pai_backend.scheduling import Bound, ClusterConfig, Ledger, Wait
+from pai_backend.scheduling.core.decision import Enqueue, EntryState, Stage
 from pai_backend.scheduling.explain import apply, changes, explain
 from pai_backend.scheduling.queue import Cap, Entry, Pass, Patience, Policy, Queue, VcCaps
-from pai_backend.scheduling.queue.entry import kind_of
+from pai_backend.scheduling.queue.entry import Scope, kind_of, line_of
 from pai_backend.scheduling.queue.kind import Variant
-from pai_backend.scheduling.queue.policy import scopes
+from pai_backend.scheduling.queue.policy import Usage, scopes
+from pai_backend.scheduling.request import Key
 from tests.mutants import queue as mutants
 from tests.property.scheduling.clusters import VCS, configs, groups
 
@@ -220,6 +222,12 @@ class Waiting(RuleBasedStateMachine):
             assert set(self.queue.ledger.groups) == {*self.queue.running, *self.queue.claims}
 
     @invariant()
+    def tables_follow_the_ledger(self) -> None:
+        """Whatever the queue remembers of its entries follows from the ledger."""
+        if hasattr(self, "queue"):
+            assert tables(self.queue) == derived(self.queue)
+
+    @invariant()
     def caps(self) -> None:
         """What runs, counted anew, exceeds no cap."""
         if not hasattr(self, "queue"):
@@ -282,6 +290,69 @@ class Waiting(RuleBasedStateMachine):
         assert running < set(self.queue.running)
 
 
+class Undoing(Waiting):
+    """The same, with decisions that are undone."""
+
+    @rule(data=st.data())
+    def start_and_undo(self, data: st.DataObject) -> None:
+        """One more enters, gets a place whatever the caps say, and both are undone: all tables are as before."""
+        self.count += 1
+        entry = Entry(data.draw(groups(self.queue.ledger.config, f"g{self.count}", lazy=True)), "alice", self.count)
+        for queue in (self.queue, self.twin):
+            try:
+                queue.check(entry)
+            except PaiError:
+                return
+            before = tables(queue)
+            entered = queue.ledger.apply(Enqueue(entry))
+            assert entry.group.name in queue.waiting
+            waiting = tables(queue)
+            decision = queue.decider.decide(entry)
+            if not isinstance(decision, Wait):
+                placed = queue.ledger.apply(replace(decision, entry=entry))
+                assert entry.group.name in (queue.running if isinstance(decision, Bound) else queue.claims)
+                assert tables(queue) == derived(queue)
+                queue.ledger.undo(placed)
+                assert tables(queue) == waiting
+            queue.ledger.undo(entered)
+            assert tables(queue) == before
+        self.advance()
+
+
+def tables(queue: Queue) -> tuple[object, ...]:
+    """Who waits, in which order, for whom cells are kept, who runs, and what the caps count."""
+    return (
+        {name: ticket.entry for name, ticket in queue.waiting.items()},
+        {line: keys for line, keys in queue.order.items() if keys},
+        {name: (claim.ticket.entry, claim.victims, claim.held_back) for name, claim in queue.claims.items()},
+        dict(queue.running),
+        _used(queue.gates.usage),
+    )
+
+
+def derived(queue: Queue) -> tuple[object, ...]:
+    """The same, from the ledger alone."""
+    by_stage: dict[Stage, dict[str, EntryState]] = {stage: {} for stage in Stage}
+    usage, order = Usage(queue.policy), dict[str, list[Key]]()
+    for state in queue.ledger.entries:
+        by_stage[state.stage][state.entry.group.name] = state
+        if state.stage is Stage.WAITING:
+            order.setdefault(line_of(state.entry.group), []).append(state.entry.key)
+        else:
+            usage.add(state.entry)
+    return (
+        {name: state.entry for name, state in by_stage[Stage.WAITING].items()},
+        {line: sorted(keys) for line, keys in order.items()},
+        {name: (state.entry, state.victims, state.held_back) for name, state in by_stage[Stage.KEPT].items()},
+        {name: state.entry for name, state in by_stage[Stage.RUNNING].items()},
+        _used(usage),
+    )
+
+
+def _used(usage: Usage) -> dict[Scope, tuple[int, int]]:
+    return {scope: (used.tasks, used.gpus) for scope, used in usage._used.items()}
+
+
 QUIET = settings(deadline=None, stateful_step_count=30, suppress_health_check=list(HealthCheck))
 
 TestWaiting = Waiting.TestCase
@@ -289,9 +360,20 @@ TestWaiting = Waiting.TestCase
 TestWaiting.settings = settings(QUIET, max_examples=150, phases=[each for each in Phase if each is not Phase.explain])
 
 
+TestUndoing = Undoing.TestCase
+TestUndoing.settings = settings(TestWaiting.settings, max_examples=50)
+
+
+def test_a_queue_that_does_not_hear_of_what_is_undone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*mutants.UNDONE)
+    wrong = settings(QUIET, max_examples=100, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Undoing, settings=wrong)
+
+
 @pytest.mark.parametrize("mutant", mutants.RANDOM, ids=lambda mutant: f"{mutant[0].__name__}.{mutant[1]}")
 def test_a_wrong_queue_is_found_out(mutant: tuple[type, str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*mutant)
-    wrong = settings(QUIET, max_examples=400, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
+    wrong = settings(QUIET, max_examples=2000, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         run_state_machine_as_test(Waiting, settings=wrong)

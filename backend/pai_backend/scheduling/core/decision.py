@@ -2,16 +2,18 @@
 
 A decision holds all that it writes, so that :meth:`~pai_backend.scheduling.core.ledger.Ledger.apply` need not search.
 ``version`` is that of the ledger it was made on. ``holds`` is CPU and memory that tasks take on nodes, ``frees`` names
-tasks that give theirs back; ``steps`` are the groups of a unit one by one, where several start together.
+tasks that give theirs back; ``steps`` are the groups of a unit one by one, where several start together. ``entry``
+waits in the queue for that place and advances when the decision is applied; None changes no entry.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from pai_backend.model.ids import PortLease, TaskUid
 from pai_backend.scheduling.core.search import Plan
-from pai_backend.scheduling.request import GroupPlace, Need, Reason
+from pai_backend.scheduling.request import Entry, GroupPlace, Need, Reason
 
 Holds = tuple[tuple[Need, str], ...]
 """Tasks with the node that has what each needs."""
@@ -29,6 +31,7 @@ class Bound:
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
     holds: Holds = field(default=(), repr=False, compare=False)
     frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
+    entry: Entry | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Preempt:
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
     holds: Holds = field(default=(), repr=False, compare=False)
     frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
+    entry: Entry | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Keep:
     plan: Plan = field(repr=False, compare=False)
     version: int = field(default=-1, repr=False, compare=False)
     holds: Holds = field(default=(), repr=False, compare=False)
+    entry: Entry | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,41 @@ class Lease:
     ends: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """The entry waits from now on; also one that ran or had a place kept, which it gives up. Right on any version."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Dequeue:
+    """The entry of this name neither waits nor runs any longer. Right on any version; idempotent."""
+
+    name: str
+
+
+class Stage(Enum):
+    """How far an entry has come."""
+
+    WAITING = "waiting"
+    KEPT = "kept"
+    """It waits, and cells are kept for it."""
+    RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryState:
+    """An entry and its stage. ``victims`` were asked to end for it; none when it is ``held_back`` for."""
+
+    entry: Entry
+    stage: Stage
+    victims: frozenset[str] = frozenset()
+    held_back: bool = False
+
+
 Decision = Bound | Preempt | Wait
 Step = Bound | Preempt | Keep
 """What is decided for one group of a unit."""
-Applicable = Decision | Keep | Release | Lease
+Applicable = Decision | Keep | Release | Lease | Enqueue | Dequeue
 """All that a ledger applies."""

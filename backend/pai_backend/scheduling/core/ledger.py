@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -18,11 +17,26 @@ from pai_backend.model.ids import PortLease, TaskUid
 from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core import elastic
-from pai_backend.scheduling.core.decision import Applicable, Bound, Decision, Holds, Keep, Lease, Preempt, Release, Wait
+from pai_backend.scheduling.core.decision import (
+    Applicable,
+    Bound,
+    Decision,
+    Dequeue,
+    Enqueue,
+    EntryState,
+    Holds,
+    Keep,
+    Lease,
+    Preempt,
+    Release,
+    Stage,
+    Wait,
+)
 from pai_backend.scheduling.core.diagnose import diagnose
 from pai_backend.scheduling.core.elastic import has_to_spread, spread
 from pai_backend.scheduling.core.inspect import audit
-from pai_backend.scheduling.core.place import Option, Planner, displace
+from pai_backend.scheduling.core.place import Option, Planner, displace, in_the_way
+from pai_backend.scheduling.core.places import Places, Written
 from pai_backend.scheduling.core.restore import (
     RECONFIGURED,
     Effects,
@@ -59,15 +73,7 @@ _FINAL = Receipt((0, 0, 0), -1)
 """Of all final decisions: no write has this number."""
 
 
-class Written(Enum):
-    """What a decision has changed."""
-
-    NOTHING = 0
-    ROOM = 1
-    CELLS = 2
-
-
-class Ledger(Trees):
+class Ledger(Places):
     """All cells of a configuration, all groups that hold some, and the CPU and memory that tasks hold.
 
     Deciding (:meth:`decide`, :meth:`decide_growth`) changes nothing. Give a fresh ledger the stored placements with
@@ -100,7 +106,13 @@ class Ledger(Trees):
         if held.state is not State.PREEMPTING:
             _refuse(f"group {group.name} already has a place", "Release it first.")
         if held.group == group and _still_good(held, limits):
-            return self._answer(group, Plan(dict(zip(held.ordinals, held.spots, strict=True)), _in_the_way(held)))
+            return self._answer(
+                group,
+                Plan(
+                    dict(zip(held.ordinals, held.spots, strict=True)),
+                    sorted(dict.fromkeys(in_the_way(held)), key=lambda other: other.serial),
+                ),
+            )
         with self.journal.trial():
             self._cancel(held)
             self.settle(options)
@@ -178,7 +190,7 @@ class Ledger(Trees):
         nothing, when the cells changed since the decision was made. Nothing is searched. What is ``final`` can only be
         undone by a :meth:`trial` around it: to note how costs some 7 % of a decision.
         """
-        if not isinstance(decision, Release | Lease) and decision.version != self.version:
+        if isinstance(decision, Bound | Preempt | Wait | Keep) and decision.version != self.version:
             raise Outdated(f"the cells changed since {_name(decision)} was decided")
         if final:
             self._wrote(self._write(decision))
@@ -231,9 +243,12 @@ class Ledger(Trees):
             dropped = self.ports.drop(decision.ends)
             self.ports.add(decision.begins)
             return Written.ROOM if dropped or decision.begins else Written.NOTHING
+        if isinstance(decision, Enqueue | Dequeue):
+            return self._move(decision)
         if isinstance(decision, Keep):
             self._keep(decision)
             self._hold_room(decision.holds)
+            self._advance_entry(decision)
             return Written.CELLS
         for uid in decision.frees:
             self.room.release(uid)
@@ -245,101 +260,30 @@ class Ledger(Trees):
         if decision.plan is not None:
             self._place(decision.placement, decision.plan)
         self._hold_room(decision.holds)
+        self._advance_entry(decision)
         return Written.CELLS if decision.steps or decision.plan is not None else Written.ROOM
+
+    def _move(self, decision: Enqueue | Dequeue) -> Written:
+        if isinstance(decision, Enqueue):
+            self.entries.set(decision.entry.group.name, EntryState(decision.entry, Stage.WAITING))
+        elif self.entries.get(decision.name) is None:
+            return Written.NOTHING
+        else:
+            self.entries.set(decision.name, None)
+        return Written.ROOM
+
+    def _advance_entry(self, decision: Bound | Preempt | Keep) -> None:
+        """The entry that waited for this place has it, or has it kept."""
+        if decision.entry is None:
+            return
+        stage = Stage.RUNNING if isinstance(decision, Bound) else Stage.KEPT
+        victims = frozenset(decision.victims) if isinstance(decision, Preempt) else frozenset[str]()
+        state = EntryState(decision.entry, stage, victims, held_back=isinstance(decision, Keep))
+        self.entries.set(decision.entry.group.name, state)
 
     def _hold_room(self, needs: Holds) -> None:
         for need, node in needs:
             self.room.hold(need, node)
-
-    def _place(self, placement: GroupPlace, plan: Plan) -> None:
-        held = self.groups.get(placement.group.name)
-        if held is not None and held.state is State.PREEMPTING:
-            if held.spots == [spot for _, spot in sorted(plan.spots.items())]:
-                self._advance(held, plan)
-                return
-            self._cancel(held)
-            held = None
-        for other in plan.displaced:
-            displace(self.holding, other, placement.group.name)
-        with self.health.later():
-            for other in plan.cancelled:
-                self._cancel(other)
-            if held is not None:
-                self._extend(held, placement, plan)
-            else:
-                self._hold(placement, plan)
-
-    def _hold(self, placement: GroupPlace, plan: Plan) -> None:
-        """Take the plan's leaves: for good, or as a reservation."""
-        ordinals = sorted(plan.spots)
-        held = self.enroll(placement, [plan.spots[ordinal] for ordinal in ordinals], ordinals)
-        if not plan.evicted:
-            for spot in held.spots:
-                self.holding.run(held, spot)
-            return
-        held.state = State.PREEMPTING
-        for spot in held.spots:
-            self.holding.reserve(held, spot)
-        for victim in plan.evicted:
-            self.pursue(held, victim)
-
-    def _keep(self, decision: Keep) -> None:
-        """Reserve the leaves as a preemptor does, except that no group is asked to end."""
-        group, plan = decision.placement.group, decision.plan
-        held = self.groups.get(group.name)
-        if held is not None:
-            if held.stored is not None and held.stored.cells == decision.placement.cells:
-                return
-            self._release(group.name)
-        ordinals = sorted(plan.spots)
-        held = self.enroll(decision.placement, [plan.spots[ordinal] for ordinal in ordinals], ordinals)
-        held.state = State.PREEMPTING
-        for spot in held.spots:
-            self.holding.reserve(held, spot)
-
-    def _extend(self, held: Held, placement: GroupPlace, plan: Plan) -> None:
-        """Give a running group the pods it did not have."""
-        for name in ("stored", "ordinals", "spots"):
-            self.journal.note(setattr, held, name, getattr(held, name))
-        have = set(held.ordinals)
-        new = {ordinal: spot for ordinal, spot in sorted(plan.spots.items()) if ordinal not in have}
-        held.stored, held.ordinals, held.spots = placement, [*held.ordinals, *new], [*held.spots, *new.values()]
-        for spot in new.values():
-            self.holding.run(held, spot)
-
-    def _advance(self, held: Held, plan: Plan) -> None:
-        """A reservation whose victims are gone becomes a place."""
-        if plan.evicted:
-            return
-        for spot in held.spots:
-            self.holding.confirm(held, spot)
-        self.journal.note(setattr, held, "state", held.state)
-        held.state = State.ALLOCATED
-
-    def _cancel(self, held: Held) -> None:
-        """Give up a reservation; victims without another preemptor are safe again."""
-        for spot in held.spots:
-            self.holding.cancel(held, spot)
-        self.strike(held)
-        for other in held.victims:
-            if held in other.pursuers:
-                self.journal.note(setattr, other, "pursuers", dict(other.pursuers))
-                del other.pursuers[held]
-                if not other.pursuers:
-                    self.journal.note(setattr, other, "state", other.state)
-                    other.state = State.ALLOCATED
-
-    def _release(self, name: str) -> Written:
-        held = self.groups.get(name)
-        if held is None:
-            return Written.NOTHING
-        if held.state is State.PREEMPTING:
-            self._cancel(held)
-            return Written.CELLS
-        self.strike(held)
-        for spot in held.spots:
-            self.holding.stop(held, spot)
-        return Written.CELLS
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -380,6 +324,11 @@ class Ledger(Trees):
         if nodes:
             self._wrote(Written.ROOM)
         return nodes
+
+    def set_entry(self, state: EntryState) -> None:
+        """An entry runs, or has cells kept, as is stored; or it counts under another virtual cluster."""
+        self.entries.set(state.entry.group.name, state)
+        self._wrote(Written.ROOM)
 
     def set_leases(self, leases: Iterable[PortLease]) -> None:
         """These ports are leased, as is stored, and no others."""
@@ -447,14 +396,6 @@ def _still_good(held: Held, limits: Limits | None) -> bool:
         not spot.mask & spot.node.broken and (limits is None or spot.mask & ~limits.get(spot.node, 0) == 0)
         for spot in held.spots
     )
-
-
-def _in_the_way(held: Held) -> list[Held]:
-    """Who still runs on reserved leaves."""
-    found: dict[Held, None] = {}
-    for spot in held.spots:
-        found.update((other, None) for other, mask in spot.node.running.items() if mask & spot.mask)
-    return sorted(found, key=lambda other: other.serial)
 
 
 def _refuse(message: str, hint: str) -> NoReturn:

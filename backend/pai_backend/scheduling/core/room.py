@@ -1,4 +1,4 @@
-"""CPU, memory and ports of nodes: what is taken, what is left, and which nodes suit a task.
+"""What the ledger has besides cells: CPU, memory and ports of nodes, which nodes suit a task, and the queue's entries.
 
 Sets of nodes are remembered by what is asked of them, and judged again only where a node has changed: thousands of
 tasks that wait ask for the same few things of the same thousand nodes, after each change of one of them.
@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from pai_backend.model.ids import JobUid, PortLease, TaskUid, job_of, slot_of
 from pai_backend.model.node import Node
 from pai_backend.scheduling.cells.journal import Journal
+from pai_backend.scheduling.core.decision import EntryState
 from pai_backend.scheduling.request import Need
 from pai_backend.scheduling.terms import Terms
 
@@ -286,3 +287,34 @@ class Ports:
     def allow(self, node: Node, need: Need) -> bool:
         """Whether no fixed port of the task is leased to another owner on the node's machine."""
         return self.lacking(node, need) is None
+
+
+Follower = Callable[[EntryState | None, EntryState | None], None]
+"""Called after each change with the state of one entry before and after; None is an entry that does not exist."""
+
+
+class Entries:
+    """All entries by name. What a queue derives from them is updated by ``follower``, also when a change is undone."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._states: dict[str, EntryState] = {}
+        self.follower: Follower | None = None
+
+    def get(self, name: str) -> EntryState | None:
+        """The entry of that name."""
+        return self._states.get(name)
+
+    def __iter__(self) -> Iterator[EntryState]:
+        return iter(self._states.values())
+
+    def set(self, name: str, after: EntryState | None) -> None:
+        """The only change; its own inverse, given the state before."""
+        before = self._states.get(name)
+        self._journal.note(self.set, name, before)
+        if after is None:
+            del self._states[name]
+        else:
+            self._states[name] = after
+        if self.follower is not None:
+            self.follower(before, after)

@@ -29,7 +29,7 @@ from pai_backend.scheduling.cells.tree import (
 from pai_backend.scheduling.config import model
 from pai_backend.scheduling.config.model import ClusterConfig, VirtualCluster
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.core.room import Ports, Room
+from pai_backend.scheduling.core.room import Entries, Ports, Room
 from pai_backend.scheduling.core.search import Limits
 from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group, GroupPlace
 
@@ -147,6 +147,8 @@ class Trees:
         self.journal = Journal()
         self.room = Room(self.journal)
         """CPU and memory of nodes."""
+        self.entries = Entries(self.journal)
+        """Who waits, for whom a place is kept, and who runs."""
         self.ports = Ports(self.journal)
         """The leased ports of machines."""
         self.version = 0

@@ -16,10 +16,9 @@ from pai_backend.scheduling.core.decision import Bound
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.books import first_waiting
-from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.index import capacity, kind_at
 from pai_backend.scheduling.queue.queue import Queue
-from pai_backend.scheduling.request import OPPORTUNISTIC
+from pai_backend.scheduling.request import OPPORTUNISTIC, Entry
 
 MOST_AHEAD = 16
 """With more groups before it than this nothing is predicted; as many behind it are played along."""

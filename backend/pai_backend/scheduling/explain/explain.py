@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pai_backend.model.errors import PaiError
-from pai_backend.model.waiting import Basis, CapReached, Cause, Change, ChangeKind, Holder, Lack, LackOf, Waiting
+from pai_backend.model.waiting import Basis, CapReached, Cause, Change, ChangeKind, Holder, Lack, LackOf, Told, Waiting
 from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.core.place import in_the_way
+from pai_backend.scheduling.explain import texts_en, texts_zh
 from pai_backend.scheduling.explain.eta import RunTime, estimate, unknown_time
-from pai_backend.scheduling.explain.texts import LANGUAGES, render
+from pai_backend.scheduling.explain.words import Words
 from pai_backend.scheduling.queue.books import standing
-from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.kind import Claim
 from pai_backend.scheduling.queue.policy import Excess
 from pai_backend.scheduling.queue.queue import Queue
-from pai_backend.scheduling.request import MOST_HOLDERS, OPPORTUNISTIC, Group, Member, Reason, WaitCode
+from pai_backend.scheduling.request import MOST_HOLDERS, OPPORTUNISTIC, Entry, Group, Member, Reason, WaitCode
 
+LANGUAGES: Mapping[str, Words] = {"en": texts_en.WORDS, "zh_CN": texts_zh.WORDS}
+"""Language tag -> its words."""
 MOST_TRIALS = 32
 """How many changed groups the scheduler is asked about for one explanation; each costs what a decision costs."""
 MOST_MEMBERS = 4
@@ -207,6 +209,14 @@ def explain(
         }
     )
     return found.model_copy(update={"texts": {language: render(found, language) for language in LANGUAGES}})
+
+
+def render(waiting: Waiting, language: str) -> Told:
+    """The reason in a language of :data:`LANGUAGES`: a sentence and a remedy. Raises KeyError for other languages."""
+    words = LANGUAGES[language]
+    remedy = words.change(waiting.changes[0]) if waiting.changes else words.remedies[waiting.cause](waiting)
+    start = words.estimate(waiting) if waiting.starts_at is not None else ""
+    return Told(sentence=words.sentences[waiting.cause](waiting), remedy=remedy, estimate=start)
 
 
 def _base(group: Group, cause: Cause) -> Waiting:

@@ -163,7 +163,7 @@ class Placer:
         groups = tuple(each.group for each in parties) or (replace(unit.entry.group, vc=vc),)
         entry = replace(unit.entry, group=groups[0], others=groups[1:])
         self.units.know(replace(unit, parties=parties, entry=entry), self.units.jobs[unit.job])
-        self.queue.running[unit.name] = entry
+        self.queue.adopt(entry)
 
     def _line_up_anew(self) -> None:
         """Who waits asks for other cells now."""

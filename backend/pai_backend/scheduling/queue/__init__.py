@@ -13,9 +13,10 @@ see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens
 docs/scheduling.md says what users may rely on.
 """
 
-from pai_backend.scheduling.queue.entry import Decider, Entry, Pass, Preempting, Started, Suggest
+from pai_backend.scheduling.queue.entry import Decider, Pass, Preempting, Started, Suggest
 from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
+from pai_backend.scheduling.request import Entry
 
 __all__ = [
     "MOST_ASKED",

@@ -1,4 +1,4 @@
-"""What the queue keeps track of, and what follows when something comes, goes or changes."""
+"""What the queue derives from the ledger, and what follows when something comes, goes or changes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
 from pai_backend.scheduling.cells.tree import Held
+from pai_backend.scheduling.core.decision import Dequeue, Enqueue, EntryState, Stage
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option, in_the_way
 from pai_backend.scheduling.core.trees import check_group
-from pai_backend.scheduling.queue.entry import Decider, Ends, Entry, Key, kind_of, lane_of, line_of
-from pai_backend.scheduling.queue.index import Failed, Index, Owner
+from pai_backend.scheduling.queue.entry import Decider, Ends, kind_of, lane_of, line_of
+from pai_backend.scheduling.queue.index import Failed, Index, Owner, kind_at
 from pai_backend.scheduling.queue.kind import Claim, Kind, Ticket
 from pai_backend.scheduling.queue.policy import Gates, Policy
-from pai_backend.scheduling.request import OPPORTUNISTIC, Group
+from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Group, Key
 
 ANY_NODE = ""
 """Stands among chains for nodes without cells."""
 
 
 class Books:
-    """State of a queue; :class:`~pai_backend.scheduling.queue.queue.Queue` decides on top of it."""
+    """Tables of a queue, all of which follow the entries of the ledger, which has one queue: the one made last.
+
+    :class:`~pai_backend.scheduling.queue.queue.Queue` decides on top of it.
+    """
 
     def __init__(self, ledger: Ledger, policy: Policy, decider: Decider, ends: Ends) -> None:
         self.ledger = ledger
@@ -42,6 +46,9 @@ class Books:
         self.displaced = _displaced(ledger)
         """Lazily preempted groups that run on."""
         self.version, self._chains = ledger.version, ledger.chains
+        ledger.entries.follower = self._follow
+        for state in ledger.entries:
+            self._follow(None, state)
 
     # -- entering and leaving --------------------------------------------------------------------------------------
 
@@ -64,52 +71,39 @@ class Books:
     def line_up(self, entry: Entry) -> None:
         """As :meth:`add`, also of an entry for which there is no place as the cluster is now: it waits for another."""
         self.catch_up()
-        self.enter(Ticket(entry, entry.key))
+        self.ledger.apply(Enqueue(entry), final=True)
 
     def adopt(self, entry: Entry) -> None:
-        """The group runs already: its place was restored into the cluster after a restart."""
-        self.running[entry.group.name] = entry
-        self.gates.usage.add(entry)
+        """The group runs already, as the store says; perhaps under another virtual cluster than before."""
+        self.ledger.set_entry(EntryState(entry, Stage.RUNNING))
 
     def adopt_preemptor(self, entry: Entry) -> None:
         """The group has a place kept already, which was reserved again after a restart, and waits for its victims."""
-        options = check_group(self.ledger, entry.group)
-        kind = Kind(kind_of(entry.group, entry.others), options)
         victims = {other.group.name for held in self.held_by(entry) for other in in_the_way(held)}
-        lanes = tuple(lane_of(group) for group in entry.groups)
-        self.claims[entry.group.name] = Claim(
-            Ticket(entry, entry.key), lanes, options, kind.least, held_back=False, victims=frozenset(victims)
-        )
-        self.gates.usage.add(entry)
+        self.ledger.set_entry(EntryState(entry, Stage.KEPT, frozenset(victims)))
 
     def entry(self, name: str) -> Entry | None:
         """What is known of a group that waits or runs."""
-        if name in self.waiting:
-            return self.waiting[name].entry
-        if name in self.claims:
-            return self.claims[name].ticket.entry
-        return self.running.get(name)
+        state = self.ledger.entries.get(name)
+        return None if state is None else state.entry
 
     def release(self, name: str) -> None:
         """All of a running group's tasks have ended, or a waiting one is given up. Idempotent."""
         self.catch_up()
-        if name in self.waiting:
-            self.leave(self.waiting[name])
-        elif name in self.claims:
-            self.drop(self.claims[name])
-        else:
-            entry = self.running.pop(name, None)
-            self._end([name] if entry is None else [group.name for group in entry.groups])
-            if entry is not None:
-                self.gates.usage.add(entry, -1)
-                self.gates.loosen(entry)
+        if name in self.claims:
+            self._free_claim(self.claims[name])
+        elif name not in self.waiting:
+            self._free_running(name)
+        self.ledger.apply(Dequeue(name), final=True)
         self.version = self.ledger.version
 
     def put_back(self, name: str) -> None:
         """A start could not be carried out: the group waits again, where it stood. Raises KeyError for others."""
         entry = self.running[name]
-        self.release(name)
-        self.enter(Ticket(entry, entry.key))
+        self.catch_up()
+        self._free_running(name)
+        self.ledger.apply(Enqueue(entry), final=True)
+        self.version = self.ledger.version
 
     def defer(self, name: str) -> None:
         """As :meth:`put_back`, and do not ask again before nodes or cells change: a node there lacks something else."""
@@ -166,18 +160,19 @@ class Books:
     def _rebuild(self) -> None:
         """Another configuration: reservations are gone, and all entries are sorted in again."""
         tickets = [*self.waiting.values(), *(claim.ticket for claim in self.claims.values())]
-        for claim in self.claims.values():
-            self.gates.usage.add(claim.ticket.entry, -1)
         self.index, usage = Index(self.failed), self.gates.usage
         self.gates = Gates(self.policy)
         self.gates.usage = usage
         self.failed.clear()
         self.order.clear()
-        self.waiting, self.claims, self.stuck = {}, {}, []
+        self.waiting, self.stuck = {}, []
         self._chains = self.ledger.chains
         self.displaced = _displaced(self.ledger)
         for ticket in sorted(tickets, key=lambda each: each.key):
-            self.enter(ticket)
+            if ticket.entry.group.name in self.claims:
+                self.ledger.apply(Enqueue(ticket.entry), final=True)
+            else:
+                self._enter(ticket)
 
     def upgrade(self) -> tuple[str, ...]:
         """Give lazily preempted groups their quota back where there is room; answers which."""
@@ -190,14 +185,12 @@ class Books:
 
     def lose(self, claim: Claim) -> None:
         """A reservation is gone: the group waits like others again, where it stood."""
-        self.drop(claim)
-        self.enter(claim.ticket)
+        self._free_claim(claim)
+        self.ledger.apply(Enqueue(claim.ticket.entry), final=True)
 
-    def drop(self, claim: Claim) -> None:
-        """Give a reservation up, as far as it still stands."""
+    def _free_claim(self, claim: Claim) -> None:
+        """Free kept cells, as far as they are still kept."""
         entry = claim.ticket.entry
-        del self.claims[entry.group.name]
-        self.gates.usage.add(entry, -1)
         self.unstick()
         for group in entry.groups:
             self.ledger.release(group.name)
@@ -215,9 +208,56 @@ class Books:
         """The cells of an entry's groups that have some."""
         return [self.ledger.groups[group.name] for group in entry.groups if group.name in self.ledger.groups]
 
+    def _free_running(self, name: str) -> None:
+        """Free what a running entry holds."""
+        entry = self.running.get(name)
+        self._end([name] if entry is None else [group.name for group in entry.groups])
+        if entry is not None:
+            self.gates.loosen(entry)
+
     # -- the books -------------------------------------------------------------------------------------------------
 
-    def enter(self, ticket: Ticket) -> None:
+    def _follow(self, before: EntryState | None, after: EntryState | None) -> None:
+        """Update all tables after a change of an entry in the ledger."""
+        state = after or before
+        assert state is not None
+        name = state.entry.group.name
+        was, now = before and before.stage, after and after.stage
+        ticket = self._ticket(name, state.entry)
+        lasting = None if was is not now else self.claims.get(name)
+        if after is not None and now is Stage.KEPT:
+            claim = lasting or self._claim(ticket, held_back=after.held_back)
+            claim.victims = after.victims
+        if was is Stage.WAITING:
+            self._leave(ticket)
+        elif was is Stage.KEPT and lasting is None:
+            del self.claims[name]
+        elif was is Stage.RUNNING and now is not was:
+            del self.running[name]
+        for each, sign in ((before, -1), (after, 1)):
+            if each is not None and each.stage is not Stage.WAITING:
+                self.gates.usage.add(each.entry, sign)
+        if after is not None and now is Stage.RUNNING:
+            self.running[name] = after.entry
+        elif now is Stage.KEPT:
+            self.claims[name] = claim
+        elif now is Stage.WAITING:
+            self._enter(ticket)
+
+    def _ticket(self, name: str, entry: Entry) -> Ticket:
+        """The ticket of an entry that waits, cells kept for it or not; a new one for others."""
+        if name in self.claims:
+            return self.claims[name].ticket
+        return self.waiting.get(name) or Ticket(entry, entry.key)
+
+    def _claim(self, ticket: Ticket, *, held_back: bool) -> Claim:
+        """What is remembered of an entry from now on that has cells kept."""
+        entry = ticket.entry
+        kind = kind_at(ticket) if ticket.line else Kind(kind_of(entry.group, entry.others), self._options(entry.group))
+        lanes = tuple(dict.fromkeys(lane_of(group) for group in entry.groups))
+        return Claim(ticket, lanes, list(kind.options), kind.least, held_back)
+
+    def _enter(self, ticket: Ticket) -> None:
         """A group waits. One that a changed configuration has no place for has no line, and is not asked about."""
         entry, group = ticket.entry, ticket.entry.group
         self.waiting[group.name] = ticket
@@ -244,7 +284,7 @@ class Books:
         except PaiError:
             return []
 
-    def leave(self, ticket: Ticket) -> None:
+    def _leave(self, ticket: Ticket) -> None:
         """It no longer waits."""
         del self.waiting[ticket.entry.group.name]
         keys = self.order[line_of(ticket.entry.group)]

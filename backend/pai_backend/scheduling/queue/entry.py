@@ -2,69 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from pai_backend.scheduling.core.decision import Decision, Wait
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.request import OPPORTUNISTIC, Group, GroupPlace
-
-Key = tuple[int, int, str, str]
-"""Order of the queue: highest priority, then earliest submission; of one number by :attr:`Entry.tie`, then by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What waits or runs as one. ``order`` is its submission number: within a priority the lower one goes first.
-
-    ``needs`` stands for everything but cells that it asks of nodes (CPU, memory, ports, selectors): entries with equal
-    needs can use the same nodes. ``others`` are groups that start together with ``group`` or not at all, and ``loose``
-    is how many tasks without cells belong to it; where nothing needs cells, ``group`` has no members.
-    """
-
-    group: Group
-    user: str
-    order: int
-    needs: Hashable = None
-    others: tuple[Group, ...] = ()
-    loose: int = 0
-    tie: str = ""
-    """Orders entries with the same number."""
-    account: str = ""
-    """The virtual cluster under whose caps it counts; the group's own when empty."""
-
-    @property
-    def key(self) -> Key:
-        """Where it stands: a smaller key is served first."""
-        return (-self.group.priority, self.order, self.tie, self.group.name)
-
-    @property
-    def vc(self) -> str:
-        """The virtual cluster under whose caps it counts."""
-        return self.account or self.group.vc
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """All its groups of cells."""
-        return (self.group, *self.others) if self.group.members else self.others
-
-    @property
-    def pods(self) -> int:
-        """Tasks when fully grown, those without cells included."""
-        return self.loose + sum(group.pods for group in self.groups)
-
-    @property
-    def leaves(self) -> int:
-        """Leaf cells when fully grown."""
-        return sum(group.leaves for group in self.groups)
-
-    def led_by(self, group: Group) -> Entry:
-        """The same, told by another one of its groups."""
-        if group is self.group:
-            return self
-        return replace(self, group=group, others=tuple(each for each in self.groups if each is not group))
+from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Group, GroupPlace
 
 
 class Scope(NamedTuple):

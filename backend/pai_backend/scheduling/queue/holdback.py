@@ -8,6 +8,7 @@ same or a lower priority may take. No group is ended for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from pai_backend.scheduling.cells.tree import Held, State
@@ -18,10 +19,10 @@ from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.trees import check_group
 from pai_backend.scheduling.queue.books import Books
-from pai_backend.scheduling.queue.entry import Ends, Entry, Key, Lane, Pass, lane_of
+from pai_backend.scheduling.queue.entry import Ends, Lane, Pass, lane_of
 from pai_backend.scheduling.queue.index import kind_at
-from pai_backend.scheduling.queue.kind import Claim, Ticket
-from pai_backend.scheduling.request import Group
+from pai_backend.scheduling.queue.kind import Ticket
+from pai_backend.scheduling.request import Entry, Group, Key
 
 Pick = tuple[int, Plan]
 
@@ -197,11 +198,8 @@ class Fronts:
                 kind.stuck = True
                 books.stuck.append(kind)
                 return False
-            done.append(books.ledger.apply(keep))
-        claim = Claim(front, lanes, list(kind.options), kind.least, held_back=True)
-        books.leave(front)
-        books.gates.usage.add(entry)
-        books.claims[entry.group.name] = claim
+            is_last = group is entry.groups[-1]
+            done.append(books.ledger.apply(replace(keep, entry=entry) if is_last else keep))
         answer.held_back.append(entry.group.name)
         return True
 

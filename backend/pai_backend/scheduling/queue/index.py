@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Lane
+from pai_backend.scheduling.queue.entry import KindKey, Lane
 from pai_backend.scheduling.queue.kind import Kind, LazyHeap, Line, Ticket, Variant
+from pai_backend.scheduling.request import Entry, Key
 
 BEGIN: Key = (-(10**9), 0, "", "")
 """Before every key."""

@@ -16,7 +16,8 @@ from typing import Generic, TypeVar
 
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Lane, Scope
+from pai_backend.scheduling.queue.entry import KindKey, Lane, Scope
+from pai_backend.scheduling.request import Entry, Key
 
 T = TypeVar("T")
 SLACK = 64

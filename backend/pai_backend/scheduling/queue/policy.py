@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from pai_backend.scheduling.queue.entry import Entry, Key, Scope
+from pai_backend.scheduling.queue.entry import Scope
 from pai_backend.scheduling.queue.kind import LazyHeap, Line, Ticket
-from pai_backend.scheduling.request import OPPORTUNISTIC
+from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Key
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from pai_backend.scheduling.cells.tree import Held
@@ -13,7 +14,6 @@ from pai_backend.scheduling.queue.entry import (
     CellsOnly,
     Decider,
     Ends,
-    Entry,
     Pass,
     Preempting,
     Started,
@@ -27,7 +27,7 @@ from pai_backend.scheduling.queue.holdback import Fronts, fits_elsewhere, is_goo
 from pai_backend.scheduling.queue.index import capacity, kind_at
 from pai_backend.scheduling.queue.kind import Claim, Ticket
 from pai_backend.scheduling.queue.policy import Policy
-from pai_backend.scheduling.request import WaitCode
+from pai_backend.scheduling.request import Entry, WaitCode
 
 MOST_ASKED = 64
 """How many groups one pass asks the cluster about at most; what is left is asked in the next pass."""
@@ -136,27 +136,19 @@ class Queue(Books):
         """Apply a decision for a group that waits."""
         for _, front in self._fronts.overtaken_by(ticket, decision.placement.chain):
             front.overtaken += 1
-        kind, name = kind_at(ticket), ticket.entry.group.name
-        lanes = tuple(lane_of(group) for group in ticket.entry.groups)
-        claim = Claim(ticket, lanes, list(kind.options), kind.least, held_back=False)
-        self.leave(ticket)
-        self.ledger.apply(decision, final=True)
-        self.gates.usage.add(ticket.entry)
-        self.claims[name] = claim
+        kind = kind_at(ticket)
+        self.ledger.apply(replace(decision, entry=ticket.entry), final=True)
         following = kind.first()
         if following is not None:
             answer.moved_up[following.entry.group.name] = None
-        self._record(claim, decision, answer)
+        self._record(ticket.entry, decision, answer)
 
-    def _record(self, claim: Claim, decision: Bound | Preempt, answer: Pass) -> None:
-        """A claim has become a place, or waits for its victims; others may have lost theirs to it."""
-        entry, placement = claim.ticket.entry, decision.placement
+    def _record(self, entry: Entry, decision: Bound | Preempt, answer: Pass) -> None:
+        """An entry has its place, or has it kept; others may have lost theirs to it."""
+        placement = decision.placement
         if isinstance(decision, Bound):
-            del self.claims[entry.group.name]
-            self.running[entry.group.name] = entry
             answer.decided.append(Started(entry, placement, decision.displaced))
         else:
-            claim.victims = frozenset(decision.victims)
             answer.decided.append(Preempting(entry, placement, decision.victims, decision.displaced))
         for name in decision.displaced:
             self.displaced[name] = None
@@ -196,13 +188,14 @@ class Queue(Books):
         entry = claim.ticket.entry
         answer.asked += 1
         decision = self.decider.decide(entry)
-        self.ledger.apply(decision, final=True)
         if isinstance(decision, Wait):
+            self.ledger.apply(decision, final=True)
             self.lose(claim)
             answer.returned.append(entry.group.name)
         else:
+            self.ledger.apply(replace(decision, entry=entry), final=True)
             self.unstick()
-            self._record(claim, decision, answer)
+            self._record(entry, decision, answer)
 
     def _fits_elsewhere(self, claim: Claim, kept_cells: list[Held]) -> bool:
         """Whether a group that cells are kept for could start on others, if some were freed since the last look.
