@@ -492,6 +492,8 @@ class Ticket(TypedDict):
     url: str
     pathUrl: str
     expiresAt: str
+    proof: str
+    isJupyter: bool
 
 
 class Told(TypedDict):

@@ -4,6 +4,8 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import type { Way } from './address';
+import { wayTo } from './address';
 import type {
   IDocumentText,
   IJobQuery,
@@ -106,24 +108,42 @@ async function errorOf(response: Response): Promise<PaiError> {
   });
 }
 
-const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/;
+/** How long an own address of a service may take to answer before it counts as out of reach. */
+const REACH_MS = 5_000;
+/** How much of a page is read to see which addresses it uses. */
+const PAGE_BYTES = 65_536;
 
-/**
- * The address of a service for a page at `pageHost`.
- *
- * A host name below `.localhost` means this computer to every browser, so it is of use only when the
- * Jupyter server is on this computer too; otherwise the address below the Jupyter server is taken.
- */
-export function chooseAddress(
-  ticket: ITicket,
-  pageHost: string,
-  baseUrl: string
-): string {
-  const serviceHost = ticket.url ? new URL(ticket.url).hostname : '';
-  const reachable =
-    serviceHost !== '' &&
-    (!LOOPBACK.test(serviceHost) || LOOPBACK.test(pageHost));
-  return reachable ? ticket.url : URLExt.join(baseUrl, 'pai', ticket.pathUrl);
+/** The beginning of a body as text; the rest is not read. */
+async function beginningOf(response: Response): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  while (reader && text.length < PAGE_BYTES) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return text;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+  await reader?.cancel();
+  return text;
+}
+
+/** What `work` resolves to if it does so in time, else `otherwise`. */
+async function inTime<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  otherwise: T
+): Promise<T> {
+  const aborter = new AbortController();
+  const timer = setTimeout(() => aborter.abort(), REACH_MS);
+  try {
+    return await work(aborter.signal);
+  } catch {
+    // Nothing answers there, in time or for this page: that is the answer.
+    return otherwise;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -283,9 +303,29 @@ export class PaiClient implements IPaiClient {
     });
   }
 
-  browserAddress(ticket: ITicket): string {
-    const page = new URL(this._settings.baseUrl, window.location.href);
-    return chooseAddress(ticket, page.hostname, this._settings.baseUrl);
+  async wayTo(ticket: ITicket): Promise<Way> {
+    const base = new URL(this._settings.baseUrl, window.location.href).href;
+    const { fetch } = this._settings;
+    return wayTo(ticket, base, {
+      reads: (address, text) =>
+        inTime(async signal => {
+          const answer = await fetch(
+            new Request(address, { credentials: 'omit', signal })
+          );
+          return answer.ok && (await beginningOf(answer)) === text;
+        }, false),
+      page: address =>
+        inTime<string | null>(async signal => {
+          const answer = await ServerConnection.makeRequest(
+            address,
+            { headers: { Accept: 'text/html' }, signal },
+            this._settings
+          );
+          const type = answer.headers.get('Content-Type') ?? '';
+          const isPage = answer.ok && type.startsWith('text/html');
+          return isPage ? await beginningOf(answer) : null;
+        }, null)
+    });
   }
 
   private _jobPath(job: string): string {

@@ -5,6 +5,7 @@
 import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
+import type { Way } from './address';
 import type { PaiError } from './request';
 import type {
   IClusterUse,
@@ -170,8 +171,8 @@ export interface IPaiClient {
   jobEvents(job: string, after: number): WebSocket;
   /** A log followed from byte `offset`. */
   followLog(job: string, target: ILogTarget, offset: number): WebSocket;
-  /** Where the browser reaches a service it has a ticket for. */
-  browserAddress(ticket: ITicket): string;
+  /** Where the browser reaches a service it has a ticket for, or what is missing. */
+  wayTo(ticket: ITicket): Promise<Way>;
 }
 
 /** Talks to the backend. Replace it to show jobs of another source. */

@@ -5,6 +5,7 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Missing } from './address';
 import type { PaiError } from './request';
 import { AwayCode } from './request';
 import type { JobPhase, JobState } from './types';
@@ -69,6 +70,44 @@ export function dialectWord(dialect: string): string {
     'openpai-v2': 'OpenPAI v2'
   };
   return names[dialect] ?? dialect;
+}
+
+/** Why a service cannot be opened from this browser, and the line that changes it. */
+export function missingWords(
+  trans: TranslationBundle,
+  label: string,
+  missing: Missing
+): string {
+  const why = trans.__(
+    '%1 uses addresses from the root of its host, so it does not work below the path of this Jupyter server. It needs an address of its own.',
+    label
+  );
+  switch (missing.kind) {
+    case 'port':
+      return [
+        why,
+        trans.__(
+          'This computer does not reach the backend. Forward its port beside that of Jupyter, then open %1 again: ssh -L %2:localhost:%2 SERVER',
+          label,
+          missing.port
+        )
+      ].join(' ');
+    case 'domain':
+      return [
+        why,
+        trans.__(
+          'The backend has no domain for services. Set api.service_domain in its configuration to a domain whose names all lead to it.'
+        )
+      ].join(' ');
+    case 'names':
+      return [
+        why,
+        trans.__(
+          'Names below %1 do not lead to the backend from here. Add a wildcard DNS record: *.%1',
+          missing.domain
+        )
+      ].join(' ');
+  }
 }
 
 /** A failure in words: what happened and what to do. */

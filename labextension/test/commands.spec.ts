@@ -18,7 +18,9 @@ import { detail, summary } from './wire';
 const TICKET = {
   url: 'http://first--jupyter.localhost:9000/.pai/signin?ticket=t',
   pathUrl: '/s/first--jupyter/.pai/signin?ticket=t',
-  expiresAt: '2026-11-21T10:01:00Z'
+  expiresAt: '2026-11-21T10:01:00Z',
+  proof: 'proof',
+  isJupyter: true
 };
 const STOP = 'PUT jobs/ada~first/executionType';
 
@@ -253,12 +255,38 @@ describe('commands', () => {
   describe(CommandIDs.openService, () => {
     const ticket = 'POST jobs/ada~first/services/jupyter/ticket';
 
+    beforeEach(() => {
+      server.on('GET /.pai/reached', () => new Response(TICKET.proof));
+    });
+
     it('leads a tab of its own to the service, signed in', async () => {
       server.on(ticket, () => json(TICKET, 201));
       const shown = tab!;
       await commands.execute(CommandIDs.openService, { job: 'ada~first' });
       expect(shown.location.replace).toHaveBeenCalledWith(TICKET.url);
       expect(shown.opener).toBeNull();
+    });
+
+    it('closes the tab and says what is missing when no address works', async () => {
+      server.on(ticket, () => json({ ...TICKET, isJupyter: false }, 201));
+      server.on('GET /.pai/reached', () => new Response('of another'));
+      server.on(
+        'GET s/first--jupyter/',
+        () =>
+          new Response('<img src="/x.png">', {
+            headers: { 'Content-Type': 'text/html' }
+          })
+      );
+      const opening = commands.execute(CommandIDs.openService, {
+        job: 'ada~first'
+      });
+      await waitForDialog();
+      const said = document.querySelector('.jp-Dialog-body')?.textContent;
+      await acceptDialog();
+      await opening;
+      expect(tab!.close).toHaveBeenCalled();
+      expect(tab!.location.replace).not.toHaveBeenCalled();
+      expect(said).toContain('ssh -L 9000:localhost:9000 SERVER');
     });
 
     it('closes the tab and says why when there is no ticket', async () => {

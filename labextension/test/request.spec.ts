@@ -1,4 +1,4 @@
-import { AwayCode, chooseAddress, PaiError } from '../src/request';
+import { AwayCode, PaiError } from '../src/request';
 import { FakeServer, FakeSocket, json } from './fake_server';
 import { detail } from './wire';
 
@@ -121,32 +121,49 @@ describe('PaiClient', () => {
     });
   });
 
+  describe('on the way to a service', () => {
+    const ticket = {
+      url: 'http://a--web.localhost:9000/.pai/signin?ticket=t',
+      pathUrl: '/s/a--web/.pai/signin?ticket=t',
+      expiresAt: '',
+      proof: 'proof',
+      isJupyter: false
+    };
+    const below =
+      'http://127.0.0.1:8888/base/pai/s/a--web/.pai/signin?ticket=t';
+    const html = { headers: { 'Content-Type': 'text/html; charset=utf-8' } };
+
+    it('takes the own address that proves to be this backend', async () => {
+      server.on('GET /.pai/reached', () => new Response('proof'));
+      const way = await server.client.wayTo(ticket);
+      expect(way).toEqual({ address: ticket.url });
+    });
+
+    it('takes the path when another backend answers there', async () => {
+      server.on('GET /.pai/reached', () => new Response('of another'));
+      server.on('GET s/a--web/', () => new Response('<a href="x">', html));
+      const way = await server.client.wayTo(ticket);
+      expect(way).toEqual({ address: below });
+    });
+
+    it('takes the path while the service does not answer yet', async () => {
+      server.on('GET s/a--web/', () => new Response('', { status: 503 }));
+      const way = await server.client.wayTo(ticket);
+      expect(way).toEqual({ address: below });
+    });
+
+    it('says that a port is missing when the page leaves the path', async () => {
+      const page = '<script src="/app.js"></script>';
+      server.on('GET s/a--web/', () => new Response(page, html));
+      const way = await server.client.wayTo(ticket);
+      expect(way).toEqual({ missing: { kind: 'port', port: '9000' } });
+    });
+  });
+
   it('opens streams below the WebSocket root with Jupyter’s token', () => {
     server.client.jobEvents('ada~first', 4);
     expect(FakeSocket.opened[0].url).toBe(
       'ws://127.0.0.1:8888/base/pai/api/v2/jobs/ada~first/events/stream?after=4&token=secret'
     );
-  });
-});
-
-describe('chooseAddress', () => {
-  const local = {
-    url: 'http://a--jupyter.localhost:9000/.pai/signin?ticket=t',
-    pathUrl: '/s/a--jupyter/.pai/signin?ticket=t',
-    expiresAt: ''
-  };
-  const domain = { ...local, url: 'https://a--jupyter.pai.example/x' };
-  const below =
-    'https://hub.example/user/ada/pai/s/a--jupyter/.pai/signin?ticket=t';
-  const hub = 'https://hub.example/user/ada/';
-
-  it.each([
-    ['localhost', local, 'http://localhost:8888/', local.url],
-    ['127.0.0.1', local, 'http://127.0.0.1:8888/', local.url],
-    ['hub.example', local, hub, below],
-    ['hub.example', domain, hub, domain.url],
-    ['hub.example', { ...local, url: '' }, hub, below]
-  ])('for a page at %s', (host, ticket, baseUrl, expected) => {
-    expect(chooseAddress(ticket, host, baseUrl)).toBe(expected);
   });
 });

@@ -355,7 +355,8 @@ class _Ticket(_Base):
         if job:
             self.set_status(201)
             url = f"http://{job['uid']}--{label}.localhost:8000/.pai/signin?ticket=t1"
-            self.finish({"url": url, "pathUrl": f"/s/{job['uid']}--{label}/.pai/signin?ticket=t1", "expiresAt": NOW})
+            path_url = f"/s/{job['uid']}--{label}/.pai/signin?ticket=t1"
+            self.finish({"url": url, "pathUrl": path_url, "expiresAt": NOW, "proof": "p1", "isJupyter": False})
 
 
 class _Keys(_Base):

@@ -5,17 +5,23 @@ Names and ports that are mapped in the browser stand for other machines. The Jup
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Page, Playwright, Response, expect, sync_playwright
 
+from tests.support import plain_application
 from tests.support.chromium import ARGUMENTS, OwnNetwork, executable
+from tests.support.in_front import forwarded, nginx
 from tests.support.lab_site import ROOT, LabSite, running_lab
 
 JUPYTER = ROOT / "examples" / "scm-jupyter.json"
@@ -23,7 +29,11 @@ NAME = "jupyter_16be8b71"
 SERVICE = "jupyter-16be8b71--jupyter"
 BASE = "/base/"
 TIMEOUT_MS = 60_000
+START_S = 120
 MISSING = 404
+PLAIN = "plain-application"
+# What leads to this machine's loopback for the browser of another machine: nothing.
+ELSEWHERE = "MAP *.localhost 127.0.0.2"
 
 expect.set_options(timeout=TIMEOUT_MS)
 
@@ -62,9 +72,23 @@ def playwright(network: OwnNetwork) -> Iterator[Playwright]:
 
 
 def submit(site: LabSite) -> None:
+    """The seeds' job, and one of an application that uses addresses from the root of its host."""
+    plain = json.loads((ROOT / "examples" / "scm-helloworld.json").read_text(encoding="utf-8"))
+    plain["jobName"] = PLAIN
+    role = plain["taskRoles"][0]
+    role["command"] = f"exec {sys.executable} {plain_application.__file__} $PAI_CONTAINER_HOST_web_PORT_LIST"
+    role["portList"] = [{"label": "web", "beginAt": 0, "portNumber": 1}]
     headers = {"Authorization": f"token {site.token}", "Content-Type": "application/json"}
-    answer = httpx.post(f"{site.url}pai/api/v2/jobs", content=JUPYTER.read_bytes(), headers=headers, timeout=60)
-    answer.raise_for_status()
+    for body in (JUPYTER.read_bytes(), json.dumps(plain).encode()):
+        answer = httpx.post(f"{site.url}pai/api/v2/jobs", content=body, headers=headers, timeout=60)
+        answer.raise_for_status()
+    for service in (SERVICE, f"{PLAIN}--web"):
+        deadline = time.monotonic() + START_S
+        while not httpx.get(
+            f"{site.url}pai/s/{service}/", headers=headers, follow_redirects=True, timeout=60
+        ).is_success:
+            assert time.monotonic() < deadline, f"{service} does not answer"
+            time.sleep(0.1)
 
 
 @contextmanager
@@ -84,14 +108,30 @@ def visit(playwright: Playwright, site: LabSite, root: str, rules: str) -> Itera
     browser.close()
 
 
-def open_service(visit: Visit) -> Page:
-    """Press *Open* on the job's service; returns its page."""
-    row = visit.page.get_by_role("region", name="PAI jobs").get_by_text(NAME, exact=True).first
-    row.dblclick()
+def press_open(visit: Visit, name: str, label: str) -> None:
+    """Press *Open* on a service of a job, once it answers."""
+    visit.page.get_by_role("region", name="PAI jobs").get_by_text(name, exact=True).first.dblclick()
     job = visit.page.locator(".jp-pai-JobPage:visible")
+    expect(job.get_by_role("heading", name=name)).to_be_visible()
+    job.get_by_role("button", name=f"Open {label}").click()
+
+
+def open_service(visit: Visit, name: str, label: str) -> Page:
+    """The page that *Open* leads to."""
     with visit.page.expect_popup() as popup:
-        job.get_by_role("button", name="Open jupyter").click()
+        press_open(visit, name, label)
     return popup.value
+
+
+def refused(visit: Visit, name: str, label: str) -> str:
+    """What is said instead of opening a service; the tab is closed again."""
+    press_open(visit, name, label)
+    said = visit.page.get_by_role("dialog")
+    expect(said).to_contain_text("It needs an address of its own")
+    assert len(visit.context.pages) == 1
+    text = said.inner_text()
+    said.get_by_role("button", name="Close").click()
+    return text
 
 
 def use_jupyter(visit: Visit, service: Page) -> None:
@@ -123,7 +163,37 @@ def test_a_server_at_another_host_shows_the_jobs_jupyter_below_its_own_path(
     site: LabSite, playwright: Playwright
 ) -> None:
     port = urlsplit(site.url).port
-    with visit(playwright, site, f"http://host:{port}{BASE}", "MAP host 127.0.0.1") as found:
-        service = open_service(found)
+    with visit(playwright, site, f"http://host:{port}{BASE}", f"MAP host 127.0.0.1,{ELSEWHERE}") as found:
+        assert "Set api.service_domain" in refused(found, PLAIN, "web")
+        service = open_service(found, NAME, "jupyter")
         service.wait_for_url(f"http://host:{port}{BASE}pai/s/{SERVICE}/tree")
         use_jupyter(found, service)
+
+
+def test_behind_a_forwarded_port_jupyter_opens_and_what_else_is_to_be_forwarded_is_said(
+    site: LabSite, playwright: Playwright
+) -> None:
+    with forwarded(urlsplit(site.url).port or 0) as port:
+        root = f"http://localhost:{port}{BASE}"
+        with visit(playwright, site, root, ELSEWHERE) as found:
+            remedy = re.search(r"ssh -L (\d+):localhost:\1 SERVER", refused(found, PLAIN, "web"))
+            assert remedy is not None
+            service = open_service(found, NAME, "jupyter")
+            service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
+            use_jupyter(found, service)
+        # With that port forwarded, too, names below localhost lead to the backend.
+        with visit(playwright, site, root, "MAP nowhere 127.0.0.1") as found:
+            service = open_service(found, PLAIN, "web")
+            service.wait_for_url(f"http://{PLAIN}--web.localhost:{remedy[1]}/")
+            expect(service.locator("p")).to_have_text("echo of hello")
+
+
+def test_behind_a_reverse_proxy_jupyter_opens_below_its_prefix(
+    site: LabSite, playwright: Playwright, tmp_path: Path
+) -> None:
+    with nginx(tmp_path / "nginx", urlsplit(site.url).port or 0) as port:
+        root = f"http://portal.example:{port}{BASE}"
+        with visit(playwright, site, root, f"MAP portal.example 127.0.0.1,{ELSEWHERE}") as found:
+            service = open_service(found, NAME, "jupyter")
+            service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
+            use_jupyter(found, service)

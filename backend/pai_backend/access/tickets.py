@@ -10,6 +10,8 @@ ticket is spent by claiming its number in the store, which gives it to exactly o
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -108,6 +110,10 @@ class TicketOffice:
         morsel["samesite"] = "Lax"
         morsel["secure"] = secure
         return morsel.OutputString()
+
+    def proof(self, service: str) -> str:
+        """A text that only this backend makes for that service. No secret: it shows a browser whom it reached."""
+        return hmac.new(self._key.encode(), b"reached\0" + service.encode(), hashlib.sha256).hexdigest()[:32]
 
     def session(self, value: str, service: str) -> Claims | None:
         """What a session cookie's value says about this service; None when it is not ours, or over."""

@@ -61,6 +61,16 @@ class Granted(Protocol):
         """When it is no longer good."""
         ...
 
+    @property
+    def proof(self) -> str:
+        """What the own address answers when it is asked who is there."""
+        ...
+
+    @property
+    def is_jupyter(self) -> bool:
+        """Whether a Jupyter server runs there."""
+        ...
+
 
 class Grants(Protocol):
     """The part of the service proxy that the API uses."""

@@ -267,9 +267,13 @@ class SshAnswer(Camel):
 class Ticket(Model):
     """A one-time sign-in to a service for a browser."""
 
-    url: str
-    path_url: str
+    url: str = Field(description="At the service's own address.")
+    path_url: str = Field(description="Below the API's address, or below that of a relay in front.")
     expires_at: datetime
+    proof: str = Field(description="What `/.pai/reached` of the own address answers to a browser that reaches it.")
+    is_jupyter: bool = Field(
+        description="Whether a Jupyter server runs there now, which works at both addresses with any command."
+    )
 
 
 class GatewayWire(Model):

@@ -868,10 +868,16 @@ export interface components {
         };
         /** @description A one-time sign-in to a service for a browser. */
         readonly Ticket: {
+            /** @description At the service's own address. */
             readonly url: string;
+            /** @description Below the API's address, or below that of a relay in front. */
             readonly pathUrl: string;
             /** Format: date-time */
             readonly expiresAt: string;
+            /** @description What `/.pai/reached` of the own address answers to a browser that reaches it. */
+            readonly proof: string;
+            /** @description Whether a Jupyter server runs there now, which works at both addresses with any command. */
+            readonly isJupyter: boolean;
         };
         /** @description The reason in words. */
         readonly Told: {

@@ -18,6 +18,7 @@ import type { IJobListModel, IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { IService } from '../types';
 import { isFinal } from '../types';
+import { missingWords } from '../words';
 
 type Args = ReadonlyPartialJSONObject;
 
@@ -109,7 +110,18 @@ async function openService(
     }
     const { label, role, index } = service;
     const ticket = await client.ticket(job, label, role, index);
-    leadTo(tab, client.browserAddress(ticket), trans);
+    const way = await client.wayTo(ticket);
+    if ('missing' in way) {
+      tab?.close();
+      // Not a notification, which would cut the line to copy off.
+      await showDialog({
+        title: trans.__('No address of %1 works in this browser', label),
+        body: missingWords(trans, label, way.missing),
+        buttons: [Dialog.okButton({ label: trans.__('Close') })]
+      });
+      return;
+    }
+    leadTo(tab, way.address, trans);
   } catch (reason) {
     tab?.close();
     reportProblem(trans, reason);

@@ -41,6 +41,19 @@ async def test_a_ticket_turns_into_a_cookie_of_this_host_alone() -> None:
 
 
 @pytest.mark.asyncio
+async def test_pages_of_any_origin_may_see_which_backend_is_at_an_own_address() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        job = under_test.store.jobs["lab"]
+        grant = await under_test.proxy.grant(job, Target("worker", 0, "web"), under_test.user("alice"), "http://x")
+        assert not grant.is_jupyter
+        answer = await under_test.client().get("/.pai/reached", headers={"Origin": "https://hub.example"})
+        assert (answer.status_code, answer.text) == (200, grant.proof)
+        assert answer.headers["access-control-allow-origin"] == "*"
+        below = await under_test.client(host="127.0.0.1").get(f"/s/{SERVICE}/.pai/reached")
+        assert below.status_code == 401  # the API's own origin is not given away
+
+
+@pytest.mark.asyncio
 async def test_a_ticket_signs_in_to_the_path_address_too() -> None:
     async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
         job = under_test.store.jobs["lab"]

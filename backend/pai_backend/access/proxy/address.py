@@ -14,6 +14,8 @@ from urllib.parse import unquote_plus
 
 PATH_ROOT = "/s/"
 SIGN_IN = "/.pai/signin"
+REACHED = "/.pai/reached"
+"""Of a host-name address: tells any page that this backend is here."""
 
 _ALIAS = re.compile(r"[a-z0-9-]{1,63}", re.ASCII)
 _PORT = re.compile(r":\d*$", re.ASCII)

@@ -89,6 +89,13 @@ def redirect(location: str, *, cookie: str = "") -> Reply:
     return Reply(303, headers)
 
 
+def reached(proof: str) -> Reply:
+    """An answer that pages of any origin may read."""
+    headers = _headers("text/plain; charset=utf-8")
+    headers.add("Access-Control-Allow-Origin", "*")
+    return Reply(200, headers, proof.encode())
+
+
 def reply(refused: Refused, headers: HTTPHeaders, request_id: str, *, may_reload: bool) -> Reply:
     """The answer for a refused request: a page when the client asks for HTML, else JSON."""
     if "text/html" in headers.get("Accept", ""):

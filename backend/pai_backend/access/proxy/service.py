@@ -12,12 +12,12 @@ from urllib.parse import quote, urlsplit
 
 from tornado.httputil import HTTPServerRequest
 
-from pai_backend.access.proxy.address import SIGN_IN, Address, query_values
+from pai_backend.access.proxy.address import REACHED, SIGN_IN, Address, query_values
 from pai_backend.access.proxy.connections import Connections
 from pai_backend.access.proxy.directory import Directory, JobFinder, Place, Service
 from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.kept import Way
-from pai_backend.access.proxy.pages import Reply, redirect
+from pai_backend.access.proxy.pages import Reply, reached, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.proxy.upstream import Wire
 from pai_backend.access.proxy.visitor import (
@@ -71,6 +71,10 @@ class Grant:
     path_url: str
     """Below the api's own root: ``/s/<service alias>/…``."""
     expires_at: datetime
+    proof: str
+    """What ``REACHED`` of the own address answers."""
+    is_jupyter: bool
+    """Whether a running Jupyter server is there, which works at both addresses."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,17 @@ class ServiceProxy:
         service = service_alias(job.alias, job.spec, target.role, target.index, target.label)
         ticket, until = self._office.issue(user.name, service, job.uid, token=user.token, admin=as_admin)
         way = f"{SIGN_IN}?ticket={quote(ticket, safe='')}&next=/"
-        return Grant(f"{self._origin(service, base_url)}{way}", f"/s/{service}{way}", until)
+        try:
+            place = (await self._directory.find(service)).place
+        except Refused as error:
+            raise NoSuchService(f"The job {job.id} is gone.") from error
+        return Grant(
+            url=f"{self._origin(service, base_url)}{way}",
+            path_url=f"/s/{service}{way}",
+            expires_at=until,
+            proof=self._office.proof(service),
+            is_jupyter=place is not None and place.is_jupyter,
+        )
 
     def incoming(self, request: HTTPServerRequest, address: Address) -> Incoming:
         """A request as its sender sees it: a proxy in front may have ended the TLS of an address that we tell users."""
@@ -162,6 +176,8 @@ class ServiceProxy:
             raise Refused(Notice.BAD_REQUEST)
         if address.path == SIGN_IN:
             return await self._sign_in(incoming)
+        if address.path == REACHED and not address.prefix:
+            return reached(self._office.proof(address.service))
         if address.prefix and asks_for_worker(incoming.headers):
             raise Refused(Notice.FOREIGN, "A service at a path address may not register a service worker.")
         visitor = await identify(incoming, self._entrants, self._office)

@@ -61,7 +61,13 @@ class AccessService:
         if as_admin:
             await enter_as_admin(self._ctx, user, job, query.reason, f"service {label}")
         grant = await self._ctx.proxy.grant(job, target, user, self._ctx.site.base_url, as_admin=as_admin)
-        return Ticket(url=grant.url, path_url=grant.path_url, expires_at=grant.expires_at)
+        return Ticket(
+            url=grant.url,
+            path_url=grant.path_url,
+            expires_at=grant.expires_at,
+            proof=grant.proof,
+            is_jupyter=grant.is_jupyter,
+        )
 
     def _gateway_address(self) -> PublicAddress:
         address = self._ctx.gateway()
