@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from bench import api, attacks, documents, listing, local, nodes, queue, scheduling
 from bench.figures import CannotRun, Figure, compare, load_floors, row
 from bench.kubernetes import following, reacting, scale, starting
+from bench.services import figures as services
 from bench.ssh import figures as ssh
 
 Bench: TypeAlias = Callable[[], Coroutine[Any, Any, list[Figure]]]
@@ -39,6 +40,7 @@ BENCHES: dict[str, Bench] = {
     "nodes": nodes.measure,
     "queue": queue.measure,
     "scheduling": scheduling.measure,
+    "services": services.measure,
     "ssh": ssh.measure,
 }
 
