@@ -23,7 +23,7 @@ from bench.processes import ended, running
 from pai_backend.model.job import Phase, State
 from pai_backend.model.spec import PortSpec
 from pai_backend.store.keyring import KeyFile
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
 from pai_backend.testing.free_ports import free_ports
 
@@ -84,19 +84,19 @@ async def _ours(home: Path, task: int) -> AsyncIterator[list[Proxy]]:
 
 
 async def _write_store(data_dir: Path, port: int) -> None:
-    store = SqlStore(f"sqlite:///{data_dir / 'pai.sqlite'}", KeyFile(data_dir / "secret.key"))
+    store = Store(f"sqlite:///{data_dir / 'pai.sqlite'}", KeyFile(data_dir / "secret.key"))
     await store.open()
     try:
         role = make_role("worker", ports=[PortSpec(label=LABEL)])
         job = make_job(ALIAS, user=USER, alias=ALIAS, spec=make_spec(ALIAS, roles=[role]))
-        seen = await store.submit(job.model_copy(update={"tasks": ()}), b"{}", "job.json", "application/json", [])
+        seen = await store.jobs.submit(job.model_copy(update={"tasks": ()}), b"{}", "job.json", "application/json", [])
         now = datetime.now(UTC)
-        lease = await store.acquire_lease("bench", 3600, now)
+        lease = await store.leadership.acquire("bench", 3600, now)
         assert lease is not None
         state = {"state": State.RUNNING, "phase": Phase.RUNNING}
         task = job.tasks[0].model_copy(update={**state, "placement": make_placement(ports={LABEL: (port,)})})
         running_job = seen.model_copy(update={**state, "tasks": (task,)})
-        await store.save(running_job, seen=seen, epoch=lease.epoch, events=(), at=now)
+        await store.jobs.save(running_job, seen=seen, epoch=lease.epoch, events=(), at=now)
     finally:
         await store.aclose()
 

@@ -40,7 +40,7 @@ from pai_backend.model.job import Job, Phase, State
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
 from pai_backend.store.keyring import KeyFile
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
 from pai_backend.testing.free_ports import free_ports
 
@@ -150,7 +150,7 @@ class _Keys:
 
 async def _write_store(data_dir: Path, key: Path, ports: tuple[int, ...]) -> _Keys:
     """A running job whose tasks have their SSH servers at ``ports``, and a registered key of its owner."""
-    store = SqlStore(f"sqlite:///{data_dir / 'pai.sqlite'}", KeyFile(data_dir / "secret.key"))
+    store = Store(f"sqlite:///{data_dir / 'pai.sqlite'}", KeyFile(data_dir / "secret.key"))
     await store.open()
     try:
         now = datetime.now(UTC)
@@ -158,12 +158,12 @@ async def _write_store(data_dir: Path, key: Path, ports: tuple[int, ...]) -> _Ke
             ALIAS, user=USER, alias=ALIAS, spec=make_spec(ALIAS, roles=[make_role("worker", instances=len(ports))])
         )
         waiting = job.model_copy(update={"tasks": ()})
-        seen = await store.submit(waiting, b"{}", "job.json", "application/json", [])
-        lease = await store.acquire_lease("bench", 3600, now)
+        seen = await store.jobs.submit(waiting, b"{}", "job.json", "application/json", [])
+        lease = await store.leadership.acquire("bench", 3600, now)
         assert lease is not None
-        await store.save(_as_running(job, seen, ports), seen=seen, epoch=lease.epoch, events=(), at=now)
+        await store.jobs.save(_as_running(job, seen, ports), seen=seen, epoch=lease.epoch, events=(), at=now)
         parsed = _write_client_key(key)
-        await store.add_key(UserKey(parsed.fingerprint, USER, parsed.line, "", now), Act(USER, now))
+        await store.user_keys.add(UserKey(parsed.fingerprint, USER, parsed.line, "", now), Act(USER, now))
         tasks = [await task_host_key(store, slot_of(task.uid)) for task in job.tasks]
         allowed = (parsed.line, await gateway_public_key(store))
         return _Keys(tuple(tasks), await gateway_host_public_key(store), allowed)

@@ -12,7 +12,7 @@ import psutil
 from pai_backend.model.job import Job, State
 from pai_backend.store.base import JobFilter
 from pai_backend.store.keyring import KeyFile
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from tests.crash.backend import Backend
 from tests.support.living_trees import stdout_of
 
@@ -89,12 +89,12 @@ class Expected:
 
 async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
     """Every promise that does not hold, in words."""
-    store = SqlStore(f"sqlite:///{backend.data}/pai.sqlite", KeyFile(backend.data / "secret.key"))
+    store = Store(f"sqlite:///{backend.data}/pai.sqlite", KeyFile(backend.data / "secret.key"))
     await store.open()
     try:
         jobs = await _all_jobs(store)
         findings = _exits(expected, jobs) + _runs(expected, backend.runs, jobs)
-        findings += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.port_leases()]
+        findings += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.ports.leases()]
         findings += [finding for job in jobs.values() for finding in await _history(store, job)]
         findings += _logs(backend, {job.name: jobs[job.name] for job in expected if not job.stop and job.name in jobs})
     finally:
@@ -102,13 +102,13 @@ async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
     return findings + _leftovers(backend)
 
 
-async def _all_jobs(store: SqlStore) -> dict[str, Job]:
+async def _all_jobs(store: Store) -> dict[str, Job]:
     jobs: dict[str, Job] = {}
-    page, total = await store.list_jobs(JobFilter(limit=1000))
+    page, total = await store.jobs.page(JobFilter(limit=1000))
     while page:
         for row in page:
-            jobs[row.name] = await store.job(row.uid)
-        page, total = await store.list_jobs(JobFilter(limit=1000, offset=len(jobs)))
+            jobs[row.name] = await store.jobs.get(row.uid)
+        page, total = await store.jobs.page(JobFilter(limit=1000, offset=len(jobs)))
     assert len(jobs) == total
     return jobs
 
@@ -161,8 +161,8 @@ def _runs(expected: list[Expected], runs: Path, jobs: dict[str, Job]) -> list[st
     return [f"task {name!r} ran {seen[name]} times" for name in sorted(odd)]
 
 
-async def _history(store: SqlStore, job: Job) -> list[str]:
-    events = await store.events(job.uid, limit=100_000)
+async def _history(store: Store, job: Job) -> list[str]:
+    events = await store.events.of_job(job.uid, limit=100_000)
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
         return [f"{job.name}: its event log has gaps: {[event.seq for event in events]}"]
     seen = Counter(event.type for event in events)

@@ -36,7 +36,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.room import FileRoom
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from tests.support.sealing import KEYS
 
 ALICE, BOB, ROOT = "alice-token-0123456789", "bob-token-0123456789", "root-token-0123456789"
@@ -103,7 +103,7 @@ class ApiSite:
     """A running API and the ways to it."""
 
     url: str
-    store: SqlStore
+    store: Store
     engine: LogEngine
     changes: Changes
     ctx: ApiContext
@@ -141,12 +141,14 @@ async def running_api(
     task_accounts: TaskAccounts | None = None,
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
-    store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
+    store = Store(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
     identity = Identity(store, tokens, Accounts(accounts, tokens.users(), store.grants.added_users))
-    proxy = ServiceProxy(store, engine.as_engine(), domain="localhost", signing_key="k" * 64, entrants=identity)
+    proxy = ServiceProxy(
+        store.jobs, store.secrets, engine.as_engine(), domain="localhost", signing_key="k" * 64, entrants=identity
+    )
     (listener,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     gateway = [PublicAddress("127.0.0.1", 2222)]

@@ -58,16 +58,12 @@ class FakeStore:
 
     def __init__(self, *jobs: Job) -> None:
         self.jobs = {job.alias: job for job in jobs}
-        self.secrets: dict[str, str] = {}
         self.claimed: set[str] = set()
         self.lookups = 0
 
     async def by_alias(self, alias: str) -> Job | None:
         self.lookups += 1
         return self.jobs.get(alias)
-
-    async def secret(self, name: str, make: str) -> str:
-        return self.secrets.setdefault(name, make)
 
     async def claim(self, name: str, until: datetime, now: datetime) -> bool:
         first = name not in self.claimed
@@ -194,6 +190,7 @@ async def running_proxy(
     if change is not None:
         change(store)
     proxy = ServiceProxy(
+        store,
         store,
         engine,
         domain="localhost",

@@ -19,30 +19,30 @@ from pai_backend.lifecycle.derive import KEEP
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, NewEvent
 from pai_backend.model.spec import JobSpec
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job
 
 PATIENCE_S = 60.0
 
 
-async def submit(store: SqlStore, number: int, spec: JobSpec) -> Job:
+async def submit(store: Store, number: int, spec: JobSpec) -> Job:
     """Submit a job under the name of that number. Its uid is no other test's: processes are found and ended by it."""
     spec = spec.model_copy(update={"name": f"job{number}"})
     uid = JobUid(f"j{secrets.token_hex(8)}")
     job = make_job(spec.name, uid=uid, spec=spec, submitted_at=datetime.now(UTC))
-    return await store.submit(job, b"{}", "job.json", "application/json", [NewEvent("job.submitted")])
+    return await store.jobs.submit(job, b"{}", "job.json", "application/json", [NewEvent("job.submitted")])
 
 
-async def until(store: SqlStore, uid: JobUid, wanted: Callable[[Job], bool]) -> Job:
+async def until(store: Store, uid: JobUid, wanted: Callable[[Job], bool]) -> Job:
     """The job once it is as wanted."""
     mark = -1
     async with asyncio.timeout(PATIENCE_S):
-        while not wanted(job := await store.job(uid)):
-            mark = await store.wait_change(mark, 1.0)
+        while not wanted(job := await store.jobs.get(uid)):
+            mark = await store.changes.wait(mark, 1.0)
     return job
 
 
-async def final(store: SqlStore, job: Job) -> Job:
+async def final(store: Store, job: Job) -> Job:
     """The job once it has ended."""
     return await until(store, job.uid, lambda now: now.state.final)
 
@@ -54,7 +54,7 @@ async def log_of(engine: LocalEngine, job: Job, number: int = 0) -> str:
 
 
 @asynccontextmanager
-async def at_work(store: SqlStore, root: Path, keep: timedelta = KEEP) -> AsyncIterator[LocalEngine]:
+async def at_work(store: Store, root: Path, keep: timedelta = KEEP) -> AsyncIterator[LocalEngine]:
     """A controller and a local engine with two nodes, until the block ends or is left by an exception."""
     nodes = [simulated_node(name, "TITANX", 1, cpus=16, memory_mb=65536) for name in ("carol", "dan")]
     engine = LocalEngine(root, nodes)

@@ -20,7 +20,7 @@ from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.queue import Policy
 from pai_backend.scheduling.terms import NodeRules
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_engine import ScriptedEngine, lab_node
 from tests.support.sealing import KEYS
@@ -33,7 +33,7 @@ SMALL = PortRange(15000, 15009)
 class Cluster:
     """A store, an engine and a running controller."""
 
-    store: SqlStore
+    store: Store
     engine: ScriptedEngine
     numbers: int = 0
 
@@ -44,20 +44,20 @@ class Cluster:
         spec = (spec or make_spec()).model_copy(update={"name": f"job{self.numbers}"})
         job = make_job(spec.name, uid=uid, spec=spec, submitted_at=datetime.now(UTC))
         events = [NewEvent("job.submitted")]
-        return await self.store.submit(job, b"{}", "job.json", "application/json", events, secrets=secrets)
+        return await self.store.jobs.submit(job, b"{}", "job.json", "application/json", events, secrets=secrets)
 
     async def until(self, uid: JobUid, wanted: Callable[[Job], bool]) -> Job:
         """The job once it is as wanted."""
         mark = -1
         async with asyncio.timeout(PATIENCE_S):
-            while not wanted(job := await self.store.job(uid)):
-                mark = await self.store.wait_change(mark, 1.0)
+            while not wanted(job := await self.store.jobs.get(uid)):
+                mark = await self.store.changes.wait(mark, 1.0)
         return job
 
     async def until_decided(self) -> None:
         """Wait until some controller holds the lease."""
         async with asyncio.timeout(PATIENCE_S):
-            while await self.store.lease() is None:  # noqa: ASYNC110 - taking the lease wakes nobody
+            while await self.store.leadership.latest() is None:  # noqa: ASYNC110 - taking the lease wakes nobody
                 await asyncio.sleep(0.01)
 
     async def running(self, job: Job) -> Job:
@@ -71,7 +71,7 @@ class Cluster:
 
 @asynccontextmanager
 async def controlled(
-    store: SqlStore,
+    store: Store,
     engine: ScriptedEngine,
     *,
     config: ClusterConfig | None = None,
@@ -98,9 +98,9 @@ async def controlled(
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[SqlStore]:
+async def opened(path: Path) -> AsyncIterator[Store]:
     """The store below this directory, open."""
-    store = SqlStore(f"sqlite:///{path}/pai.sqlite", KEYS)
+    store = Store(f"sqlite:///{path}/pai.sqlite", KEYS)
     await store.open()
     try:
         yield store

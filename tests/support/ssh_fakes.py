@@ -15,8 +15,9 @@ from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
-from pai_backend.store.base import NewEvent, Store, UserKey
+from pai_backend.store.base import NewEvent, UserKey
 from pai_backend.store.grants import Certificate, JobKey, Share
+from pai_backend.store.sql import Store
 
 
 @functools.cache
@@ -80,23 +81,21 @@ class MemoryStore:
     """Jobs, keys and secrets in dictionaries; every write wakes those who wait for a change."""
 
     def __init__(self) -> None:
-        self.jobs: dict[JobUid, Job] = {}
         self.registered: dict[str, UserKey] = {}
-        self.secrets: dict[str, str] = {RSA_HOST_KEY_SECRET: _rsa()}
-        self.host_keys: dict[str, str] = {}
         self.noted: list[tuple[JobUid, NewEvent]] = []
         self.grants = MemoryGrants(self)
         self.broken = False
-        self._mark = 0
-        self._changed = asyncio.Event()
+        self.jobs = MemoryJobs(self)
+        self.events = MemoryEvents(self)
+        self.task_keys = MemoryTaskKeys()
+        self.secrets = MemorySecrets()
+        self.changes = MemoryChanges(self)
 
     def as_store(self) -> Store:
         return cast("Store", self)
 
     def written(self) -> None:
-        self._mark += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.changes.bump()
 
     def read(self) -> None:
         if self.broken:
@@ -104,7 +103,7 @@ class MemoryStore:
 
     # ---- for tests -----------------------------------------------------------------------------
     def put(self, job: Job) -> Job:
-        self.jobs[job.uid] = job
+        self.jobs.by_uid[job.uid] = job
         self.written()
         return job
 
@@ -119,55 +118,93 @@ class MemoryStore:
         del self.registered[fingerprint]
         self.written()
 
-    # ---- the Store protocol --------------------------------------------------------------------
+
+class MemoryJobs:
+    """Jobs of a :class:`MemoryStore`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.by_uid: dict[JobUid, Job] = {}
+
     async def by_alias(self, alias: str) -> Job | None:
-        self.read()
-        return next((job for job in self.jobs.values() if job.alias == alias), None)
+        self._store.read()
+        return next((job for job in self.by_uid.values() if job.alias == alias), None)
 
     async def find(self, name: str, user: str | None = None) -> Job:
-        self.read()
-        for job in self.jobs.values():
+        self._store.read()
+        for job in self.by_uid.values():
             if name in (job.id, job.alias, job.uid) or (job.name == name and job.user == user):
                 return job
         raise NoSuchJob(f"no job {name}")
 
-    async def job(self, uid: JobUid) -> Job:
-        self.read()
+    async def get(self, uid: JobUid) -> Job:
+        self._store.read()
         try:
-            return self.jobs[uid]
+            return self.by_uid[uid]
         except KeyError:
             raise NoSuchJob(f"no job {uid}") from None
 
-    async def keys(self, user: str | None = None) -> list[UserKey]:
-        self.read()
-        return [key for key in self.registered.values() if user is None or key.user == user]
+
+class MemoryEvents:
+    """Events of jobs of a :class:`MemoryStore`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
 
     async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
-        await self.job(uid)
-        self.noted += [(uid, event) for event in events]
+        await self._store.jobs.get(uid)
+        self._store.noted += [(uid, event) for event in events]
 
-    async def task_keys(self, owner: str) -> str | None:
-        return self.host_keys.get(owner)
 
-    async def kept_task_keys(self, owners: Collection[str]) -> dict[str, str]:
-        return {owner: self.host_keys[owner] for owner in owners if owner in self.host_keys}
+class MemoryTaskKeys:
+    """Host keys of slots."""
 
-    async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
-        return self.host_keys.setdefault(owner, private_pem)
+    def __init__(self) -> None:
+        self.pems: dict[str, str] = {}
 
-    async def keep_task_keys(self, made: Mapping[str, tuple[str, str]], others: Collection[str] = ()) -> dict[str, str]:
+    async def get(self, owner: str) -> str | None:
+        return self.pems.get(owner)
+
+    async def kept(self, owners: Collection[str]) -> dict[str, str]:
+        return {owner: self.pems[owner] for owner in owners if owner in self.pems}
+
+    async def put(self, owner: str, private_pem: str, public: str) -> str:
+        return self.pems.setdefault(owner, private_pem)
+
+    async def keep(self, made: Mapping[str, tuple[str, str]], others: Collection[str] = ()) -> dict[str, str]:
         for owner, (private_pem, _) in made.items():
-            self.host_keys.setdefault(owner, private_pem)
-        return await self.kept_task_keys([*made, *others])
+            self.pems.setdefault(owner, private_pem)
+        return await self.kept([*made, *others])
 
-    async def kept_secret(self, name: str) -> str | None:
-        return self.secrets.get(name)
 
-    async def secret(self, name: str, make: str) -> str:
-        return self.secrets.setdefault(name, make)
+class MemorySecrets:
+    """The server's secrets."""
 
-    async def wait_change(self, seen: int, timeout_s: float) -> int:
-        self.read()
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {RSA_HOST_KEY_SECRET: _rsa()}
+
+    async def kept(self, name: str) -> str | None:
+        return self.values.get(name)
+
+    async def get(self, name: str, make: str) -> str:
+        return self.values.setdefault(name, make)
+
+
+class MemoryChanges:
+    """Wakes those who wait for a change of a :class:`MemoryStore`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._mark = 0
+        self._changed = asyncio.Event()
+
+    def bump(self) -> None:
+        self._mark += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def wait(self, seen: int, timeout_s: float) -> int:
+        self._store.read()
         if seen == self._mark:
             try:
                 async with asyncio.timeout(timeout_s):

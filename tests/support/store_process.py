@@ -14,7 +14,7 @@ import sys
 
 from pai_backend.model.ids import JobUid
 from pai_backend.store.base import NewEvent
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job
 from tests.support.sealing import KEYS
 
@@ -26,14 +26,14 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-async def _submit(store: SqlStore, name: str) -> None:
+async def _submit(store: Store, name: str) -> None:
     job = make_job(name, uid=JobUid(f"j{hashlib.sha256(name.encode()).hexdigest()[:16]}"))
-    await store.submit(job, f"document of {name}".encode(), f"{name}.json", "application/json", [SUBMITTED])
+    await store.jobs.submit(job, f"document of {name}".encode(), f"{name}.json", "application/json", [SUBMITTED])
     _say(name)
 
 
 async def _submit_for_ever(url: str) -> None:
-    store = SqlStore(url, KEYS)
+    store = Store(url, KEYS)
     await store.open()
     numbers = itertools.count()
 
@@ -46,14 +46,14 @@ async def _submit_for_ever(url: str) -> None:
 
 async def _open(url: str) -> None:
     await asyncio.to_thread(sys.stdin.readline)
-    store = SqlStore(url, KEYS)
+    store = Store(url, KEYS)
     await store.open()
     _say("open")
     await store.aclose()
 
 
 async def _once(url: str) -> None:
-    store = SqlStore(url, KEYS)
+    store = Store(url, KEYS)
     await store.open()
     _say("ready")
     while name := (await asyncio.to_thread(sys.stdin.readline)).strip():

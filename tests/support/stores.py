@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from tests.support.postgres import PostgresServer
 from tests.support.sealing import KEYS
 
@@ -29,9 +29,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[SqlStore]:
+async def opened(url: str) -> AsyncIterator[Store]:
     """An open store, closed at the end."""
-    store = SqlStore(url, KEYS)
+    store = Store(url, KEYS)
     await store.open()
     try:
         yield store
@@ -40,14 +40,14 @@ async def opened(url: str) -> AsyncIterator[SqlStore]:
 
 
 @pytest_asyncio.fixture
-async def store(database_url: str) -> AsyncIterator[SqlStore]:
+async def store(database_url: str) -> AsyncIterator[Store]:
     """An open store on an empty database."""
     async with opened(database_url) as one:
         yield one
 
 
 @pytest_asyncio.fixture
-async def other_store(store: SqlStore, database_url: str) -> AsyncIterator[SqlStore]:
+async def other_store(store: Store, database_url: str) -> AsyncIterator[Store]:
     """A second store on the same database, with connections of its own: as another process has it."""
     async with opened(database_url) as one:
         yield one

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -23,7 +23,9 @@ from cryptography.hazmat.primitives.serialization import (
 from pai_backend.access.keys import make_ed25519, public_line
 from pai_backend.model import alias
 from pai_backend.model.job import Job
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 HOST_CA_SECRET: Final = "host-ca-key"
 LIFE: Final = timedelta(days=3660)
@@ -34,7 +36,7 @@ EARLIER: Final = timedelta(days=1)
 
 async def host_ca_key(store: Store) -> str:
     """The host CA's key (private PEM), made at the first call; the same for every replica. Raises Unavailable."""
-    return await store.secret(HOST_CA_SECRET, make_ed25519("pai-host-ca")[0])
+    return await store.secrets.get(HOST_CA_SECRET, make_ed25519("pai-host-ca")[0])
 
 
 async def host_ca_public_key(store: Store) -> str:

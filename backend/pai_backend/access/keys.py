@@ -13,7 +13,7 @@ import binascii
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -31,7 +31,10 @@ from cryptography.hazmat.primitives.serialization import (
 from pai_backend.access.broker.stock import make_rsa
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
-from pai_backend.store.base import Store, job_key_slots
+from pai_backend.store.base import job_key_slots
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 RSA_MIN_BITS = 2048  # NIST SP 800-131A rev. 2: shorter RSA keys are disallowed for signatures
 MAX_TEXT = 16384  # characters; an RSA-16384 line, the longest OpenSSH makes, is under 3,000
@@ -222,15 +225,15 @@ def known_hosts_alias_line(alias: str, public_key: str) -> str:
 
 async def gateway_host_key(store: Store) -> str:
     """The gateway's host key (private PEM), made at the first call; the same for every replica."""
-    return await store.secret(HOST_KEY_SECRET, make_ed25519("pai-gateway")[0])
+    return await store.secrets.get(HOST_KEY_SECRET, make_ed25519("pai-gateway")[0])
 
 
 async def gateway_host_keys(store: Store) -> tuple[str, ...]:
     """All host keys of the gateway (private PEMs), made at the first call: Ed25519, RSA and ECDSA."""
-    rsa = await store.kept_secret(RSA_HOST_KEY_SECRET)
+    rsa = await store.secrets.kept(RSA_HOST_KEY_SECRET)
     if rsa is None:  # takes up to a second to make, so not at every call
-        rsa = await store.secret(RSA_HOST_KEY_SECRET, await asyncio.to_thread(make_rsa))
-    ecdsa = await store.secret(ECDSA_HOST_KEY_SECRET, _pem(ec.generate_private_key(ec.SECP256R1())))
+        rsa = await store.secrets.get(RSA_HOST_KEY_SECRET, await asyncio.to_thread(make_rsa))
+    ecdsa = await store.secrets.get(ECDSA_HOST_KEY_SECRET, _pem(ec.generate_private_key(ec.SECP256R1())))
     return await gateway_host_key(store), rsa, ecdsa
 
 
@@ -250,7 +253,7 @@ async def gateway_host_public_key(store: Store) -> str:
 
 async def gateway_client_key(store: Store) -> str:
     """The key the gateway itself logs in to tasks with (private PEM), made at the first call."""
-    return await store.secret(CLIENT_KEY_SECRET, make_ed25519("pai-gateway-client")[0])
+    return await store.secrets.get(CLIENT_KEY_SECRET, make_ed25519("pai-gateway-client")[0])
 
 
 async def gateway_public_key(store: Store) -> str:
@@ -263,11 +266,11 @@ async def task_host_key(store: Store, slot: str) -> str:
 
     Two callers at once get the same key: the store keeps the first.
     """
-    kept = await store.task_keys(slot)
+    kept = await store.task_keys.get(slot)
     if kept is not None:
         return kept
     pem, public = make_ed25519(slot)
-    return await store.put_task_key(slot, pem, public)
+    return await store.task_keys.put(slot, pem, public)
 
 
 async def job_key(store: Store, job: JobUid) -> str:
@@ -284,11 +287,11 @@ async def job_rsa_key(store: Store, job: JobUid, make: Callable[[], Awaitable[st
     ``make`` gives a new one when there is none. Raises ReadOnlyJob for a job that has ended.
     """
     slot = job_key_slots(job)[1]
-    kept = await store.task_keys(slot)
+    kept = await store.task_keys.get(slot)
     if kept is not None:
         return kept
     pem = await make()
-    return await store.put_task_key(slot, pem, public_line(pem))
+    return await store.task_keys.put(slot, pem, public_line(pem))
 
 
 def pem_rsa(private_pem: str) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pai_backend.access.gateway.names import SSH_LABEL
 from pai_backend.access.keys import job_key_slot
@@ -18,7 +18,10 @@ from pai_backend.launch.jupyter import made_token
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.model.scrub import Scrubber, texts
-from pai_backend.store.base import Store, peer_key_slot
+from pai_backend.store.base import peer_key_slot
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 SIGNING_SECRET = "service-signing"
 """Name of the server secret that job tokens of services are derived from."""
@@ -40,12 +43,12 @@ class JobSecrets:
 
     async def values(self, job: Job) -> Mapping[str, Any]:
         """Names and values of the document's secrets. Raises Unavailable."""
-        return await self._store.job_secrets(job.uid) if job.spec.secret_names else {}
+        return await self._store.jobs.secrets(job.uid) if job.spec.secret_names else {}
 
     async def token(self, uid: JobUid) -> str:
         """The token that the job's tasks get for their Jupyter servers. Raises Unavailable."""
         if self._signing_key is None:
-            self._signing_key = await self._store.secret(SIGNING_SECRET, secrets.token_hex(32))
+            self._signing_key = await self._store.secrets.get(SIGNING_SECRET, secrets.token_hex(32))
         return made_token(self._signing_key, uid)
 
     async def scrubber(self, job: Job, slot: str | None = None) -> Scrubber:
@@ -61,7 +64,7 @@ class JobSecrets:
         found = [*texts(await self.values(job)), await self.token(job.uid)]
         own = (job_key_slot(job.uid), peer_key_slot(job.uid))
         names = (slot, *own) if slot is not None and _has_keys(job) else ()
-        keys = [pem for name in names if (pem := await self._store.task_keys(name)) is not None]
+        keys = [pem for name in names if (pem := await self._store.task_keys.get(name)) is not None]
         found += keys
         large = sum(map(len, found)) > _LARGE
         made = await asyncio.to_thread(lambda: Scrubber(found).prepare()) if large else Scrubber(found)

@@ -67,8 +67,8 @@ def utc_now() -> datetime:
 class TicketOffice:
     """Issues and redeems tickets and session cookies. Any number of replicas may share store and key."""
 
-    def __init__(self, store: ClaimStore, key: str, now: Callable[[], datetime] = utc_now) -> None:
-        self._store = store
+    def __init__(self, claims: ClaimStore, key: str, now: Callable[[], datetime] = utc_now) -> None:
+        self._claims = claims
         self._key = key
         self._now = now
         self._sessions: dict[str, Claims] = {}
@@ -93,7 +93,7 @@ class TicketOffice:
         claims = self._read(_TICKET_KIND, ticket, service)
         if claims is None:
             raise Unauthorized("This sign-in link is not valid or has expired.", hint="Open the service again.")
-        if not await self._store.claim(f"ticket:{claims.number}", claims.expires_at, self._now()):
+        if not await self._claims.claim(f"ticket:{claims.number}", claims.expires_at, self._now()):
             raise Unauthorized("This sign-in link was used before.", hint="Open the service again.")
         return claims
 

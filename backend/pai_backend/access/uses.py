@@ -10,11 +10,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
-from pai_backend.store.idling import IdleStore
+
+if TYPE_CHECKING:
+    from pai_backend.store.idle_clocks import Idling
 
 MOST_PAUSE_S = 10.0
 _PARTS = 8  # of the timeout: also a short one hears of a use long before it is over
@@ -33,7 +36,7 @@ def _utc_now() -> datetime:
 class Uses:
     """The uses of jobs that one process has seen."""
 
-    def __init__(self, store: Callable[[], IdleStore], clock: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, store: Callable[[], Idling], clock: Callable[[], datetime] = _utc_now) -> None:
         self._store = store
         self._clock = clock
         self._seen: dict[_Key, datetime] = {}

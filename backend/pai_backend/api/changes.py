@@ -13,10 +13,13 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +108,7 @@ class Changes:
         try:
             while self._followers:
                 try:
-                    mark = await self._store.wait_change(mark, LOOK_ANYWAY_S)
+                    mark = await self._store.changes.wait(mark, LOOK_ANYWAY_S)
                     await self._wake_jobs()
                 except Unavailable as error:
                     log.warning("streams wait for the database: %s", error)
@@ -125,7 +128,7 @@ class Changes:
         """Wake who follows a job that has news; everybody when the log was not read until now. Raises Unavailable."""
         while self._of_jobs:
             began = self._position is None
-            events, self._position = await self._store.recent_events(self._position, None, PAGE)
+            events, self._position = await self._store.events.recent(self._position, None, PAGE)
             self._wake_all(self._of_jobs if began else {event.job for event in events})
             if len(events) < PAGE:
                 return

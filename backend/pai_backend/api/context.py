@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.access.broker.stock import RsaStock
 from pai_backend.access.secrecy import JobSecrets
@@ -32,7 +32,9 @@ from pai_backend.scheduling.jobs.demand import Sizing, sizing_of
 from pai_backend.scheduling.queue import Policy
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.storage.room import FileRoom
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 
 @dataclass(frozen=True)

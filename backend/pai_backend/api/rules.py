@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config.read import read_config
-from pai_backend.store.base import Store
 
 if TYPE_CHECKING:
     from pai_backend.api.context import CellRules
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 

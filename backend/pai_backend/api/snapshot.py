@@ -17,10 +17,10 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.jobs.change import rebuilt
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.store.base import Store
 
 if TYPE_CHECKING:
     from pai_backend.api.context import CellRules
+    from pai_backend.store.sql import Store
 
 MOST_ANSWERS = 64
 """Answers kept of one snapshot; those that depend on the user are one for each."""
@@ -67,13 +67,13 @@ class Snapshots:
     async def now(self) -> Snapshot:
         """A snapshot that has all that was committed before the call. Raises Unavailable."""
         async with self._lock:
-            mark, nodes, rules = await self._store.change_mark(), tuple(self._nodes()), self._rules()
+            mark, nodes, rules = await self._store.changes.look(), tuple(self._nodes()), self._rules()
             if self._last is not None:
                 seen, last = self._last
                 if seen == mark and last.fits(nodes, rules):
                     return last
             self._last = None  # not two of them in memory at once
-            jobs = await self._store.unfinished()
+            jobs = await self._store.jobs.unfinished()
             placer = await asyncio.to_thread(rebuilt, rules.config, nodes, jobs, cells_for_all=rules.cells_for_all)
             snapshot = Snapshot(jobs, nodes, rules, placer)
             self._last = mark, snapshot

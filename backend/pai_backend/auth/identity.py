@@ -19,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.guessing import Guesses
@@ -27,8 +28,11 @@ from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.account import Account
 from pai_backend.model.errors import TooManyRequests, WrongPassword
-from pai_backend.store.base import AccessToken, Store
+from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +107,7 @@ class Identity:
         return user
 
     async def _of_kept(self, token: str) -> User | None:
-        kept = await self._store.token(token, self._now())
+        kept = await self._store.tokens.get(token, self._now())
         account = await self.accounts.get(kept.user) if kept is not None else None
         if kept is None or account is None:
             return None
@@ -169,7 +173,7 @@ class Identity:
 
     async def tokens(self, user: User) -> list[AccessToken]:
         """The user's sessions and application tokens, oldest first."""
-        return await self._store.tokens_of(user.name, self._now())
+        return await self._store.tokens.of_user(user.name, self._now())
 
     async def revoke(self, user: User, token: str, source: str = "") -> None:
         """End a token of the user, given itself or the id that :meth:`tokens` shows, and what it made.
@@ -179,12 +183,12 @@ class Identity:
         named = token.lower()
         is_id = len(named) <= len(digest("")) and all(letter in "0123456789abcdef" for letter in named)
         act = Act(user.name, self._now(), source)
-        await self._store.remove_token(user.name, named if is_id else digest(token), act)
+        await self._store.tokens.remove(user.name, named if is_id else digest(token), act)
 
     async def _make(self, name: str, *, application: bool, life: timedelta | None) -> str:
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self._now()
         end = now + life if life is not None else None
-        await self._store.add_token(AccessToken(digest(token), name, application, now, end))
+        await self._store.tokens.add(AccessToken(digest(token), name, application, now, end))
         return token
 
 

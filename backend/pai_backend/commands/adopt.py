@@ -20,7 +20,7 @@ from pai_backend.processes.components import Components, RoleError, key_source
 from pai_backend.processes.observed_engine import ObservedEngine
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.keyring import SecretKeyError
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 
 FORCE = "--force"
 
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 async def _adopt(settings: Settings, *, force: bool) -> int:
-    store = SqlStore(settings.database_url, key_source(settings))
+    store = Store(settings.database_url, key_source(settings))
     await store.open()
     components = Components(settings, (), "", asyncio.Event())
     try:
@@ -54,7 +54,7 @@ async def _adopt(settings: Settings, *, force: bool) -> int:
         await store.aclose()
 
 
-async def adopt(store: SqlStore, engine: ObservedEngine, *, force: bool) -> int:
+async def adopt(store: Store, engine: ObservedEngine, *, force: bool) -> int:
     """Write the holder record; returns the exit code.
 
     Without ``force`` a holder that was heard lately is left alone: two controllers would act side by side until the

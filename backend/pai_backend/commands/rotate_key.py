@@ -20,7 +20,7 @@ from pai_backend.processes.components import key_source
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.cipher import key_id
 from pai_backend.store.keyring import KeyFile, KeySource, SecretKeyError
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 
 
 def main(arguments: list[str]) -> int:
@@ -47,7 +47,7 @@ async def rotate(settings: Settings, source: KeySource) -> int:
 
     Raises SecretKeyError, Unavailable and InvalidParameters.
     """
-    store = SqlStore(settings.database_url, source)
+    store = Store(settings.database_url, source)
     await store.open()
     try:
         keys = await asyncio.to_thread(source.read)
@@ -63,7 +63,7 @@ async def rotate(settings: Settings, source: KeySource) -> int:
         await store.aclose()
 
 
-async def _reseal(store: SqlStore, source: KeySource, newest: str) -> int:
+async def _reseal(store: Store, source: KeySource, newest: str) -> int:
     count = 0
 
     def report(done: int) -> None:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pai_backend.controller.inbox import Configured, Inbox
 from pai_backend.model.errors import DocumentError, Unavailable
@@ -20,7 +21,9 @@ from pai_backend.model.job import Job
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.jobs.change import go_over
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +80,7 @@ class Configuring:
         """Pass versions that were recorded later to the loop, for ever; of several only the newest."""
         mark = -1
         while True:
-            mark = await self._store.wait_change(mark, LOOK_S)
+            mark = await self._store.changes.wait(mark, LOOK_S)
             newest = (await self._store.configs.state()).number
             if newest > self._heard:
                 try:

@@ -10,11 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pai_backend.engine.base import Engine, EngineError
-from pai_backend.store.base import Store
 from pai_backend.store.deletion import Cause, Deletion, Retention
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class Deleter:
         loop = asyncio.get_running_loop()
         mark, swept = -1, float("-inf")
         while True:
-            mark = await self._store.wait_change(mark, SWEEP_S)
+            mark = await self._store.changes.wait(mark, SWEEP_S)
             if loop.time() - swept >= SWEEP_S:
                 await self.retain()
                 swept = loop.time()

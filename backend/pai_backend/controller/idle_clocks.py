@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
 from pai_backend.controller.uses import Activity, GpuLooks, Server, Unread, activity, servers
@@ -29,7 +30,10 @@ from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, Phase
-from pai_backend.store.base import NewEvent, Store
+from pai_backend.store.base import NewEvent
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 

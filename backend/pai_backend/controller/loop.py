@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pai_backend.access.ports import PortRange
 from pai_backend.controller.configuring import Configuring, Setting
@@ -40,8 +41,11 @@ from pai_backend.scheduling.jobs.history import MOST_KINDS, History
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
 from pai_backend.storage.reach import StorageReach
-from pai_backend.store.base import Fenced, Store
+from pai_backend.store.base import Fenced
 from pai_backend.store.deletion import Retention
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 POLL_S = 0.2
 """How often a waiting controller tries again; bounds the time without a controller after a crash."""
@@ -66,7 +70,7 @@ class LeaseKeeper:
         while not self._take_lock():  # noqa: ASYNC110 - a file lock sends no event when it is released
             await asyncio.sleep(POLL_S)
         while True:
-            lease = await self._store.acquire_lease(
+            lease = await self._store.leadership.acquire(
                 self._holder, self._ttl_s, self._clock(), force=self._lock_fd is not None
             )
             if lease is not None:
@@ -78,14 +82,14 @@ class LeaseKeeper:
         """Renew for ever. Raises Fenced when another one has taken over."""
         while True:
             await asyncio.sleep(self._ttl_s / 3)
-            await self._store.renew_lease(epoch, self._ttl_s, self._clock())
+            await self._store.leadership.renew(epoch, self._ttl_s, self._clock())
 
     async def give_up(self) -> None:
         """Let the next one take over at once: end the lease and drop the lock."""
         if self._epoch is not None:
             epoch, self._epoch = self._epoch, None
             with contextlib.suppress(Fenced, Unavailable):  # then it is another's already, or runs out by itself
-                await self._store.renew_lease(epoch, 0.0, self._clock())
+                await self._store.leadership.renew(epoch, 0.0, self._clock())
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
@@ -128,19 +132,19 @@ class Explainer:
         """Answer, for ever. Raises Fenced when another controller has taken over."""
         mark = -1
         while True:
-            mark = await self._store.wait_change(mark, SAFETY_S)
-            while self._tenure.knows_nodes and (asked := await self._store.asked_why(TOGETHER)):
+            mark = await self._store.changes.wait(mark, SAFETY_S)
+            while self._tenure.knows_nodes and (asked := await self._store.explanations.asked(TOGETHER)):
                 for uid in asked:
                     await self._answer(uid)
 
     async def _answer(self, uid: JobUid) -> None:
-        job = self._tenure.jobs.get(uid) or await self._store.job(uid)
+        job = self._tenure.jobs.get(uid) or await self._store.jobs.get(uid)
         loop = asyncio.get_running_loop()
         started = loop.time()
         found = self._explained(job)
         took = loop.time() - started
         body = "" if found is None else found.model_dump_json()
-        await self._store.answer_why({uid: body}, self._clock(), self._epoch)
+        await self._store.explanations.answer({uid: body}, self._clock(), self._epoch)
         await asyncio.sleep(REST * took)
 
     def _explained(self, job: Job) -> Waiting | None:
@@ -225,7 +229,7 @@ class Controller:
         claim = ControllerClaim(await self._planner.records.identity(), self._options.holder, epoch)
         await self._engine.hold(claim)
         configuring = Configuring(self._store, self._options.cluster, epoch=epoch, clock=self._clock)
-        history = History(await self._store.run_times(MOST_KINDS))
+        history = History(await self._store.run_times.latest(MOST_KINDS))
         placing = Placing(self._new_placer(), self._engine, self._options.ports, self._rng)
         placing.placer.run_time = history.run_time
         await configuring.begin(placing.placer)

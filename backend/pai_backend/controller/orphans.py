@@ -17,7 +17,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -29,9 +29,12 @@ from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of, task_uid
 from pai_backend.model.job import Desired, Job, Phase, State, Task
 from pai_backend.model.spec import JobSpec
-from pai_backend.store.base import CannotTakeBack, Store, peer_key_slot
+from pai_backend.store.base import CannotTakeBack, peer_key_slot
 from pai_backend.store.orphans import Orphan
 from pai_backend.store.taking_back import LostJob
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 _ELSEWHERE = {"spec", "tasks"}
 """Fields of a job that are not in the record of its state."""
@@ -76,14 +79,14 @@ class JobRecords:
         """What the task is to carry. Raises Unavailable."""
         identity, recovery = await self.identity(), self._store.recovery
         if job.uid not in self._of_jobs:
-            source, filename, media_type = await self._store.document(job.uid)
+            source, filename, media_type = await self._store.jobs.document(job.uid)
             whole = JobRecord(
                 uid=job.uid,
                 spec=job.spec,
                 source=base64.b64encode(source).decode("ascii"),
                 filename=filename,
                 media_type=media_type,
-                secrets=dict(await self._store.job_secrets(job.uid)),
+                secrets=dict(await self._store.jobs.secrets(job.uid)),
             )
             self._of_jobs[job.uid] = await recovery.seal(_packed(whole))
         keys = {} if ssh is None else {slot_of(task.uid): ssh.host_key.get_secret_value()}
@@ -289,7 +292,7 @@ class Orphans:
 
     async def _stored(self, uid: JobUid) -> Job | None:
         try:
-            return await self._store.job(uid)
+            return await self._store.jobs.get(uid)
         except NoSuchJob:
             return None
 

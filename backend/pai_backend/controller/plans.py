@@ -37,7 +37,8 @@ from pai_backend.model.spec import ImageAuth, TaskRole
 from pai_backend.model.tags import UnresolvedTag, fill
 from pai_backend.storage.faults import Away, StorageFault
 from pai_backend.storage.reach import StorageReach, TeamMount
-from pai_backend.store.base import Store, peer_key_slot
+from pai_backend.store.base import peer_key_slot
+from pai_backend.store.sql import Store
 
 MAX_BYTES = 4096  # three short lines
 READ_TIMEOUT_S = 20.0
@@ -308,12 +309,12 @@ class TaskKeys:
     async def _kept(self, uid: JobUid, slots: Sequence[str], *, first: bool = False) -> Mapping[str, str]:
         """Keys of these slots and of their job, by slot; missing ones are made. A ``first`` run has none stored."""
         wanted = [*slots, peer_key_slot(uid)]
-        found = {} if first else await self._store.kept_task_keys(wanted)
+        found = {} if first else await self._store.task_keys.kept(wanted)
         missing = [name for name in wanted if name not in found]
         if not missing:
             return found
         made = await asyncio.to_thread(_made, missing) if len(missing) > MANY else _made(missing)
-        return found | await self._store.keep_task_keys(made)
+        return found | await self._store.task_keys.keep(made)
 
 
 def _made(names: Collection[str]) -> dict[str, tuple[str, str]]:

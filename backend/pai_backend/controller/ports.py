@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pai_backend.access.ports import NoPort, PortRange, choose, fits
 from pai_backend.engine.base import Engine
@@ -22,7 +23,9 @@ from pai_backend.scheduling.jobs.answers import Lack, Round, Waits
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.request import Need, WaitCode
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 PROBES = 8
 """How often other ports are chosen in place of busy ones before the job waits for the next round."""
@@ -270,7 +273,7 @@ class PassResults:
         again = {slot_of(task.uid) for task in tasks if task.attempt > 0}
         if not again:
             return {}
-        past = [Task.model_validate(row) for row in await self.store.past_tasks(job.uid)]
+        past = [Task.model_validate(row) for row in await self.store.jobs.past_tasks(job.uid)]
         return {
             slot: None if task.exit is not None and task.exit.reason == "port-conflict" else task.placement
             for task in past

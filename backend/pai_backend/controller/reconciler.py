@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pai_backend.controller.configuring import Configuring
 from pai_backend.controller.effects import Carrier
@@ -41,7 +42,10 @@ from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
 from pai_backend.model.labels import NodeRule
 from pai_backend.scheduling.jobs.history import History
-from pai_backend.store.base import Conflict, PortTaken, Store
+from pai_backend.store.base import Conflict, PortTaken
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +120,7 @@ class Reconciler:
         """Wake the loop whenever anything was committed, for ever."""
         mark = -1
         while True:
-            mark = await self._store.wait_change(mark, SAFETY_S)
+            mark = await self._store.changes.wait(mark, SAFETY_S)
             self._inbox.store_changed()
 
     async def watch_configuration(self) -> None:
@@ -148,7 +152,7 @@ class Reconciler:
         if batch.store_changed and self._listed:
             self._carrier.carry(tuple(await self._orphans.ends()))
         if batch.store_changed:
-            for job in await self._store.dirty():
+            for job in await self._store.jobs.dirty():
                 self._adopt_intent(job)
                 events.setdefault(job.uid, []).append(Look())
         for uid in self._due():
@@ -163,8 +167,8 @@ class Reconciler:
 
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
-        self._placing.placer.ledger.set_leases(await self._store.port_leases())
-        jobs = await self._store.unfinished()
+        self._placing.placer.ledger.set_leases(await self._store.ports.leases())
+        jobs = await self._store.jobs.unfinished()
         self._placing.placer.recover(jobs)
         for job in jobs:
             self._remember(job)
@@ -276,7 +280,7 @@ class Reconciler:
                 return True
             over = _slots(after) if after.state.final else []
             try:
-                saved = await self._store.save(
+                saved = await self._store.jobs.save(
                     after,
                     seen=job,
                     epoch=self._epoch,
@@ -286,12 +290,12 @@ class Reconciler:
                     release=[*(result.release if result is not None else ()), *over],
                 )
             except Conflict:
-                self._remember(await self._store.job(uid))
+                self._remember(await self._store.jobs.get(uid))
                 # The first writer left an intent, and the next write clears its mark: look at it now.
                 news = [*news, Look()]
                 continue
             except PortTaken:
-                self._placing.placer.ledger.set_leases(await self._store.port_leases())
+                self._placing.placer.ledger.set_leases(await self._store.ports.leases())
                 return False
             self._adopt(job, saved, over)
             return True

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pai_backend.storage.reach import StorageReach
     from pai_backend.storage.room import FileRoom
     from pai_backend.store.keyring import KeySource
-    from pai_backend.store.sql import SqlStore
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +79,10 @@ class Components:
         self.reserve = DiskReserve(settings.data_dir, settings.disk_reserve_bytes)
         self.database_trouble = "The database is being opened."
         self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}
-        self._store: SqlStore | None = None
+        self._store: Store | None = None
         self._engine: ObservedEngine | None = None
         self.configured_nodes: list[Node] = []
-        self._opening: asyncio.Task[SqlStore] | None = None
+        self._opening: asyncio.Task[Store] | None = None
         self._holding = set(roles)
 
     def let_go(self, role: ProcessRole, ready: ReadyLine) -> None:
@@ -112,7 +112,7 @@ class Components:
             self._runtime_said[name] = stamp, read_json(path)
         return self._runtime_said[name][1]
 
-    async def store_or_stop(self) -> SqlStore | None:
+    async def store_or_stop(self) -> Store | None:
         """The open store, or None when the process is told to end before the database answers.
 
         The first call begins to open it, and goes on trying while the database is away.
@@ -125,13 +125,13 @@ class Components:
         ending.cancel()
         return self._opening.result() if self._opening.done() else None
 
-    async def _open_store(self) -> SqlStore:
+    async def _open_store(self) -> Store:
         from pai_backend.model.errors import InvalidParameters
         from pai_backend.store.keyring import SecretKeyError
-        from pai_backend.store.sql import SqlStore
+        from pai_backend.store.sql import Store
 
         try:
-            store = self._store = SqlStore(self.settings.database_url, key_source(self.settings), self.reserve)
+            store = self._store = Store(self.settings.database_url, key_source(self.settings), self.reserve)
         except InvalidParameters as error:
             raise RoleError(f"database: {error.message} {error.hint}") from None
         pause = FIRST_RETRY_S
@@ -273,7 +273,7 @@ class Components:
 
         try:
             store = await self.store_or_stop()
-            job = await store.job(uid) if store is not None else None
+            job = await store.jobs.get(uid) if store is not None else None
         except NoSuchJob:
             return None
         except Unavailable as error:

@@ -1,1 +1,1 @@
-"""All that is kept, and the only room with SQL. ``base`` is the interface the other rooms see."""
+"""All that is kept, and the only room with SQL. ``sql.Store`` has a repository for each subject; start there."""

@@ -1,4 +1,4 @@
-"""Versions of the cluster configuration in SQL. :class:`SqlConfigs` satisfies ``versions.ConfigStore``."""
+"""Versions of the cluster configuration in SQL."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from pai_backend.model.errors import StaleVersion
 from pai_backend.store import lease
 from pai_backend.store.base import Fenced
-from pai_backend.store.database import Database
+from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import cluster_configs as table
 from pai_backend.store.versions import MOST_KEPT, ConfigState, ConfigVersion, Origin
-from pai_backend.store.writer import Writer
 
 _COLUMNS = (
     table.c.version,
@@ -41,39 +40,40 @@ _FORGET = delete(table).where(
 )
 
 
-class SqlConfigs:
-    """Cluster configurations in a database; ``versions.ConfigStore`` documents the methods."""
-
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
+class Configurations(Repository):
+    """Versions of the cluster configuration."""
 
     async def state(self) -> ConfigState:
-        """The newest one and the one in force."""
+        """Which version is the newest, and which is in force."""
         return await self._database.read(_state)
 
     async def version(self, number: int) -> ConfigVersion | None:
-        """One of them."""
+        """One version; None for one that is not kept."""
         return await self._database.read(partial(_one, number=number))
 
     async def text(self, version: int) -> str | None:
-        """The text of one."""
+        """The text of a version, empty for "derive it from the nodes"; None for one that is not kept."""
         return await self._database.read(partial(_text, version=version))
 
     async def history(self, limit: int) -> list[ConfigVersion]:
-        """The last ones."""
+        """The newest versions, the newest first."""
         return await self._database.read(partial(_history, limit=limit))
 
     async def record(self, text: str, by: str, at: datetime, expected: int) -> ConfigVersion:
-        """Keep an administrator's."""
+        """Keep a text that an administrator wants in force, and wake the controller.
+
+        Raises StaleVersion when ``expected`` is no longer the newest version's number.
+        """
         return await self._writer.run(partial(_record, text=text, by=by, at=at, expected=expected))
 
     async def adopt_setting(self, text: str, at: datetime, epoch: int, *, fixed: bool) -> None:
-        """Keep the setting's when it has changed."""
+        """Record the setting's text if it is another than that of the setting's last version; the first has force at
+        once. Empty: the setting is not given. ``fixed``: also if anything else is the newest version. Raises Fenced.
+        """
         await self._writer.run(partial(_adopt_setting, text=text, at=at, epoch=epoch, fixed=fixed))
 
     async def took_force(self, version: int, effects: str, at: datetime, epoch: int) -> None:
-        """It is in force."""
+        """The controller decides by this version from now on. Idempotent. Raises Fenced."""
         await self._writer.run(partial(_took_force, version=version, effects=effects, at=at, epoch=epoch))
 
 

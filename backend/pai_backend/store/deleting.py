@@ -1,4 +1,4 @@
-"""Deleting jobs in SQL. :class:`SqlDeletion` satisfies ``deletion.DeletionStore``."""
+"""Deleting jobs in SQL."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.job import State
 from pai_backend.store import events, lease, tally
 from pai_backend.store.base import NewEvent, job_key_slots, peer_key_slot, slot
-from pai_backend.store.database import Database
 from pai_backend.store.deletion import FRESH, TOLD, Cause, Deletion, Retention
 from pai_backend.store.lookup import no_such_job
+from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import (
     certificates,
@@ -34,7 +34,6 @@ from pai_backend.store.tables import (
     user_keys,
 )
 from pai_backend.store.tables import events as event_log
-from pai_backend.store.writer import Writer
 
 _FINAL: Final = tuple(state.value for state in State if state.final)
 MOST: Final = 1000
@@ -88,34 +87,37 @@ _ENDED = (
 _ENDED_BEFORE = _ENDED.where(jobs.c.completed_at < bindparam("before_", type_=jobs.c.completed_at.type))
 
 
-class SqlDeletion:
-    """``deletion.DeletionStore`` documents the methods."""
-
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database, self._writer = database, writer
+class Deletions(Repository):
+    """Jobs that are deleted, and those that are to be."""
 
     async def request(self, uid: JobUid, by: str, at: datetime) -> bool:
-        """Delete a finished job, now or as soon as its tasks are forgotten."""
+        """Mark a finished job, and delete its rows where no task of it has to be forgotten; whether they are gone.
+
+        Idempotent while the rows are there. Raises NoSuchJob, NotFinished.
+        """
         return await self._writer.run(partial(_request, uid=uid, by=by, at=at))
 
     async def remove(self, uids: Collection[JobUid], cause: Cause, at: datetime, epoch: int) -> list[JobUid]:
-        """Delete rows."""
+        """Delete the rows of those of these jobs that are finished and have no task to be forgotten; returns which.
+
+        In one transaction. One that is marked already keeps who asked for it. Raises Fenced.
+        """
         return await self._writer.run(partial(_remove, uids=uids, cause=cause, at=at, epoch=epoch))
 
     async def pending(self, after: Deletion | None, limit: int) -> list[Deletion]:
-        """Open marks."""
+        """Open marks that come after that one, the longest open first."""
         return await self._database.read(partial(_pending, after=after, limit=limit))
 
     async def close(self, uid: JobUid, at: datetime, epoch: int) -> None:
-        """Close a mark."""
+        """Nothing is left of a job whose rows are gone. Idempotent. Raises Fenced."""
         await self._writer.run(partial(_close, uid=uid, at=at, epoch=epoch), announce=False)
 
     async def expired(self, keep: Retention, now: datetime, limit: int) -> list[JobUid]:
-        """What is not to be kept."""
+        """Finished jobs that are not to be kept, those that ended first."""
         return await self._database.read(partial(_expired, keep=keep, now=now, limit=limit))
 
     async def sweep(self, now: datetime, epoch: int) -> None:
-        """Forget old marks."""
+        """Forget closed marks older than :data:`TOLD`, with the events that tell of them. Raises Fenced."""
         await self._writer.run(partial(_sweep, now=now, epoch=epoch), announce=False)
 
 

@@ -6,11 +6,10 @@ the engine erase that, then closes the mark. So a crash at any instant leaves th
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from pai_backend.model.ids import JobUid
 
@@ -45,37 +44,3 @@ class Deletion:
     job: JobUid
     asked_at: datetime
     gone: bool
-
-
-class DeletionStore(Protocol):
-    """A part of :class:`~pai_backend.store.base.Store`."""
-
-    async def request(self, uid: JobUid, by: str, at: datetime) -> bool:
-        """Mark a finished job, and delete its rows where no task of it has to be forgotten; whether they are gone.
-
-        Idempotent while the rows are there. Raises NoSuchJob, NotFinished.
-        """
-        ...
-
-    async def remove(self, uids: Collection[JobUid], cause: Cause, at: datetime, epoch: int) -> list[JobUid]:
-        """Delete the rows of those of these jobs that are finished and have no task to be forgotten; returns which.
-
-        In one transaction. One that is marked already keeps who asked for it. Raises Fenced.
-        """
-        ...
-
-    async def pending(self, after: Deletion | None, limit: int) -> list[Deletion]:
-        """Open marks that come after that one, the longest open first."""
-        ...
-
-    async def close(self, uid: JobUid, at: datetime, epoch: int) -> None:
-        """Nothing is left of a job whose rows are gone. Idempotent. Raises Fenced."""
-        ...
-
-    async def expired(self, keep: Retention, now: datetime, limit: int) -> list[JobUid]:
-        """Finished jobs that are not to be kept, those that ended first."""
-        ...
-
-    async def sweep(self, now: datetime, epoch: int) -> None:
-        """Forget closed marks older than :data:`TOLD`, with the events that tell of them. Raises Fenced."""
-        ...

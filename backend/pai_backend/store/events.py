@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from pydantic_core import from_json, to_json
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, State
 from pai_backend.store.base import NewEvent
 from pai_backend.store.lookup import no_such_job
+from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow, Values
 from pai_backend.store.tables import events, jobs
 
@@ -37,6 +39,9 @@ _RECENT = (
 )
 # Not by a join with jobs: the planner would begin there, with all of the user's jobs.
 _RECENT_OF_USER = _RECENT.where(events.c.username == bindparam("username_"))
+
+_HEAD = select(jobs.c.username, jobs.c.last_seq).where(jobs.c.uid == bindparam("uid_"))
+_COUNT = update(jobs).where(jobs.c.uid == bindparam("uid_")).values(last_seq=bindparam("last_seq_"))
 
 
 def event_values(job: Job, last_seq: int, new: Sequence[NewEvent], at: datetime) -> list[Values]:
@@ -63,6 +68,18 @@ def append(conn: Connection, rows: Sequence[Values]) -> None:
     """Write rows of :func:`event_values`, in their order."""
     if rows:
         conn.execute(_INSERT, rows)
+
+
+def note(conn: Connection, uid: JobUid, new: Sequence[NewEvent], at: datetime) -> None:
+    """Append lines that are no part of a job's life: who came and went. Under the write lock. Raises NoSuchJob.
+
+    They change no version and disturb no controller: a decision that is written at the same time takes the next number.
+    """
+    head = conn.execute(_HEAD, {"uid_": uid}).one_or_none()
+    if head is None:
+        raise no_such_job(uid)
+    conn.execute(_COUNT, {"uid_": uid, "last_seq_": head.last_seq + len(new)})
+    append(conn, rows_of(uid, head.username, head.last_seq, new, at))
 
 
 def of_job(conn: Connection, uid: JobUid, after: int, limit: int, type_: str | None = None) -> list[Event]:
@@ -108,3 +125,29 @@ def recent(conn: Connection, position: str | None, user: str | None, limit: int)
 
 def _event(row: AnyRow) -> Event:
     return Event(job=JobUid(row.job), seq=row.seq, at=row.at, type=row.type, payload=from_json(row.payload))
+
+
+class Events(Repository):
+    """The event logs of jobs."""
+
+    async def of_job(self, uid: JobUid, after: int = 0, limit: int = 1000, type_: str | None = None) -> list[Event]:
+        """Events of one job with ``seq > after``, in order; of one type only, when it is given."""
+        return await self._database.read(partial(of_job, uid=uid, after=after, limit=limit, type_=type_))
+
+    async def news(self, uid: JobUid, after: int, limit: int = 1000) -> tuple[list[Event], bool]:
+        """Events of one job with ``seq > after``, in order, and whether no other will come behind them.
+
+        One read for all followers: there may be thousands, and each change of a job wakes some. Raises NoSuchJob.
+        """
+        return await self._database.read(partial(news, uid=uid, after=after, limit=limit))
+
+    async def recent(self, position: str | None, user: str | None, limit: int = 1000) -> tuple[list[Event], str]:
+        """Events of all (or one user's) jobs after an opaque position, and the next position.
+
+        ``None`` starts at the present. Delivers at least once: a consumer drops what it has by (job, seq).
+        """
+        return await self._database.read(partial(recent, position=position, user=user, limit=limit))
+
+    async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
+        """Append events that are no part of the job's life, such as logins; its version stays. Raises NoSuchJob."""
+        await self._writer.run(partial(note, uid=uid, new=events, at=at))

@@ -1,4 +1,4 @@
-"""Uses and idle clocks of jobs in SQL. :class:`SqlIdling` satisfies ``idling.IdleStore``."""
+"""Uses and idle clocks of jobs in SQL."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, sel
 from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, StopCause
-from pai_backend.store import lease, lookup, noting, stop
+from pai_backend.store import events, lease, lookup, stop
 from pai_backend.store.base import Fenced, NewEvent
 from pai_backend.store.cipher import Cipher
-from pai_backend.store.database import Database
 from pai_backend.store.idling import Uses
-from pai_backend.store.keyring import KeyRing
+from pai_backend.store.repository import Repository
 from pai_backend.store.tables import idle_clocks, job_uses, jobs
-from pai_backend.store.writer import Writer
 
 _UIDS: BindParameter[str] = bindparam("uids", expanding=True)
 _GOING = select(jobs.c.uid).where(jobs.c.uid.in_(_UIDS), jobs.c.completed_at.is_(None))
@@ -33,34 +31,42 @@ _FORGET = delete(job_uses).where(job_uses.c.job.in_(_UIDS)), delete(idle_clocks)
 _STEP = timedelta(microseconds=1)  # what the store can tell apart
 
 
-class SqlIdling:
-    """Idle clocks in a database; ``idling.IdleStore`` documents the methods."""
-
-    def __init__(self, database: Database, writer: Writer, ring: KeyRing) -> None:
-        self._database, self._writer, self._ring = database, writer, ring
+class Idling(Repository):
+    """Uses and idle clocks of jobs."""
 
     async def note(self, uses: Uses) -> None:
-        """Keep uses."""
+        """Keep these uses; each moves the mark of its source on, whatever the clocks of those who write. Wakes no one.
+
+        A job that is not there, or is over, is left out.
+        """
         await self._writer.run(partial(_note, uses=uses), announce=False)
 
     async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[UseSource, datetime]]:
-        """The last ones."""
+        """The last use of each of these jobs by each source; what was never used is not in it."""
         return await self._database.read(partial(_uses, uids=jobs))
 
     async def clocks(self, jobs: Collection[JobUid]) -> Mapping[JobUid, IdleClock]:
-        """Those that have begun."""
+        """The clocks of these jobs, as far as they have begun."""
         return await self._database.read(partial(_clocks, uids=jobs))
 
     async def keep(
         self, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
     ) -> None:
-        """Write what a round of looks has shown."""
+        """Write clocks, and the events of some, in one transaction; that wakes others if it tells. Raises Fenced.
+
+        Of a job that is over meanwhile nothing is written.
+        """
         await self._writer.run(partial(_keep, clocks=clocks, told=told, at=at, epoch=epoch), announce=bool(told))
 
     async def stop(
         self, uid: JobUid, seen: Mapping[UseSource, datetime], reason: str, at: datetime, epoch: int
     ) -> bool:
-        """Ask an idle job to end."""
+        """Write the wish that the job end because it is idle, unless a use was written that is not among ``seen``.
+
+        Requests of a Jupyter server's page do not count here: they are use only where its kernels tell nothing.
+
+        False: it was used, or is over or asked to stop anyway. Raises NoSuchJob, Fenced.
+        """
         return await self._ring.tried(
             lambda cipher: self._writer.run(
                 partial(_stop, uid=uid, seen=seen, reason=reason, at=at, epoch=epoch, cipher=cipher)
@@ -118,7 +124,7 @@ def _keep(
         conn.execute(_KEEP_FIRST, first)
     for uid, event in told.items():
         if uid in going:
-            noting.note(conn, uid, [event], at)
+            events.note(conn, uid, [event], at)
 
 
 def _stop(

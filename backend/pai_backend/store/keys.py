@@ -1,10 +1,11 @@
-"""Registered SSH keys of users, the server's own secrets, and names that only one may claim."""
+"""Registered SSH keys of users."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
@@ -12,10 +13,10 @@ from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchKey
 from pai_backend.model.ids import JobUid
 from pai_backend.store import audit
 from pai_backend.store.base import UserKey
-from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act
+from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import claims, secrets, user_keys
+from pai_backend.store.tables import user_keys
 
 _KEYS = select(user_keys).order_by(user_keys.c.added_at, user_keys.c.fingerprint)
 _KEYS_OF = _KEYS.where(user_keys.c.username == bindparam("username_"))
@@ -27,12 +28,6 @@ _DELETE_KEY = delete(user_keys).where(
 _MADE_BY = select(user_keys).where(user_keys.c.made_by == bindparam("made_by_"))
 _ONE_KEY = select(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
 _UPDATE_KEY = update(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
-_SECRET = select(secrets.c.value).where(secrets.c.name == bindparam("name_"))
-_SECRET_NAMES = select(secrets.c.name).where(secrets.c.name.between(bindparam("first_"), bindparam("last_")))
-_INSERT_SECRET = insert(secrets)
-_CLAIM = select(claims.c.name).where(claims.c.name == bindparam("name_"))
-_INSERT_CLAIM = insert(claims)
-_FORGET_CLAIMS = delete(claims).where(claims.c.expires_at < bindparam("now_", type_=claims.c.expires_at.type))
 
 
 def add_key(conn: Connection, key: UserKey, act: Act) -> None:
@@ -197,30 +192,21 @@ def note_use(conn: Connection, fingerprint: str, at: datetime, source: str) -> N
         audit.note(conn, "key.removed", key.user, key.replaces, Act(key.user, at, source), detail=detail)
 
 
-def secret(conn: Connection, name: str) -> bytes | None:
-    """A server secret, if made already, sealed."""
-    kept = conn.execute(_SECRET, {"name_": name}).scalar_one_or_none()
-    return None if kept is None else bytes(kept)
+class UserKeys(Repository):
+    """Registered SSH public keys."""
 
+    async def add(self, key: UserKey, act: Act) -> None:
+        """Register; idempotent by fingerprint for the same user; InvalidParameters when another user has it."""
+        await self._writer.run(partial(add_key, key=key, act=act))
 
-def secret_names(conn: Connection, prefix: str) -> list[str]:
-    """Names of server secrets that begin so."""
-    return list(conn.execute(_SECRET_NAMES, {"first_": prefix, "last_": f"{prefix}~"}).scalars())
+    async def replace(self, user: str, wanted: Sequence[UserKey], act: Act) -> None:
+        """Make these the user's keys, all or none. Raises InvalidParameters when another user has one of them."""
+        await self._writer.run(partial(replace_keys, user=user, wanted=wanted, act=act))
 
+    async def registered(self, user: str | None = None) -> list[UserKey]:
+        """Registered keys."""
+        return await self._database.read(partial(keys, user=user))
 
-def put_secret(conn: Connection, name: str, made: Sealed) -> bytes:
-    """Keep a secret unless there is one of that name; the one that is kept, sealed."""
-    kept = secret(conn, name)
-    if kept is not None:
-        return kept
-    conn.execute(_INSERT_SECRET, {"name": name, "value": made.data, "sealed_by": made.by})
-    return made.data
-
-
-def claim(conn: Connection, name: str, until: datetime, now: datetime) -> bool:
-    """Whether the name was free; it is taken now. Names whose time is over are forgotten on the way."""
-    conn.execute(_FORGET_CLAIMS, {"now_": now})
-    if conn.execute(_CLAIM, {"name_": name}).one_or_none() is not None:
-        return False
-    conn.execute(_INSERT_CLAIM, {"name": name, "expires_at": until})
-    return True
+    async def remove(self, user: str, fingerprint: str, act: Act) -> None:
+        """Raises NoSuchKey."""
+        await self._writer.run(partial(remove_key, user=user, fingerprint=fingerprint, act=act))

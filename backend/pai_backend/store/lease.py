@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection, insert, select, update
 
 from pai_backend.store.base import Fenced, Lease
+from pai_backend.store.repository import Repository
 from pai_backend.store.tables import controller_lease as table
 
 _ID = 1
@@ -55,3 +57,23 @@ def renew(conn: Connection, epoch: int, ttl_s: float, now: datetime) -> Lease:
     lease = Lease(epoch=epoch, expires_at=now + timedelta(seconds=ttl_s))
     conn.execute(_UPDATE, {"expires_at": lease.expires_at})
     return lease
+
+
+class Leadership(Repository):
+    """Which process is the controller."""
+
+    async def acquire(self, holder: str, ttl_s: float, now: datetime, *, force: bool = False) -> Lease | None:
+        """Become the controller, or None while another's lease is unexpired. Each success has a new, higher epoch.
+
+        ``force`` takes over an unexpired lease: for callers that hold an exclusive lock proving the other dead.
+        """
+        change = partial(acquire, holder=holder, ttl_s=ttl_s, now=now, force=force)
+        return await self._writer.run(change, announce=False)
+
+    async def renew(self, epoch: int, ttl_s: float, now: datetime) -> Lease:
+        """Prolong. Raises Fenced when the epoch is no longer current."""
+        return await self._writer.run(partial(renew, epoch=epoch, ttl_s=ttl_s, now=now), announce=False)
+
+    async def latest(self) -> Lease | None:
+        """The latest controller lease, expired or not; None before the first controller."""
+        return await self._database.read(latest)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from pai_backend.model.ids import PortLease
 from pai_backend.store.base import PortTaken
+from pai_backend.store.repository import Repository
 from pai_backend.store.tables import port_leases as table
 
 V = TypeVar("V")
@@ -96,3 +97,11 @@ def all_leases(conn: Connection) -> list[PortLease]:
 def _portions(values: Sequence[V]) -> Iterator[Sequence[V]]:
     for start in range(0, len(values), _PORTION):
         yield values[start : start + _PORTION]
+
+
+class Ports(Repository):
+    """Ports that tasks have leased."""
+
+    async def leases(self) -> list[PortLease]:
+        """All leases."""
+        return await self._database.read(all_leases)

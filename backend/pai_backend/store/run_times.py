@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from pydantic_core import from_json, to_json
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from pai_backend.model.attempts import Ran, Times, with_another
+from pai_backend.store.repository import Repository
 from pai_backend.store.tables import run_times
 
 _KNOWN = select(run_times.c.username, run_times.c.kind, run_times.c.seconds).where(
@@ -56,3 +58,14 @@ def latest(conn: Connection, limit: int) -> list[Times]:
     """The kinds with the latest ends, the latest last."""
     rows = conn.execute(_LATEST, {"limit_": limit}).all()
     return [Times(row.username, row.kind, tuple(from_json(row.seconds))) for row in reversed(rows)]
+
+
+class RunTimes(Repository):
+    """How long attempts ran."""
+
+    async def latest(self, limit: int) -> list[Times]:
+        """How long attempts that succeeded ran, of the kinds of jobs with the latest ends; the latest last.
+
+        ``jobs.save`` notes each with the end of its attempt.
+        """
+        return await self._database.read(partial(latest, limit=limit))

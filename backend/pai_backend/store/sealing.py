@@ -14,7 +14,7 @@ from functools import partial
 
 from sqlalchemy import Column, Connection, Table, bindparam, func, select, update
 
-from pai_backend.store import keys
+from pai_backend.store import server_secrets
 from pai_backend.store.cipher import Cipher, Sealed, UnknownKey
 from pai_backend.store.database import Database
 from pai_backend.store.rows import Values
@@ -64,11 +64,11 @@ def used_keys(conn: Connection) -> frozenset[str]:
 
 def mark(conn: Connection, made: Sealed) -> None:
     """Say with which key this database is sealed, unless it has been said."""
-    keys.put_secret(conn, MARK, made)
+    server_secrets.put_secret(conn, MARK, made)
 
 
 async def reseal_all(database: Database, cipher: Cipher, report: Callable[[int], None]) -> list[str]:
-    """Seal again with the newest key what is sealed with another; see ``SqlStore.reseal``."""
+    """Seal again with the newest key what is sealed with another; see ``Store.reseal``."""
     unopened: list[str] = []
     for place in PLACES:
         for old in sorted(await database.read(used_keys) - {cipher.newest}):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -17,6 +18,7 @@ from pai_backend.store.base import job_key_slots, peer_key_slot
 from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act, JobKey
 from pai_backend.store.lookup import no_such_job
+from pai_backend.store.repository import Repository
 from pai_backend.store.tables import jobs, key_events
 from pai_backend.store.tables import task_keys as table
 
@@ -106,3 +108,34 @@ def _fingerprint(public: str) -> str:
     """OpenSSH's SHA-256 fingerprint of a ``type base64 comment`` line."""
     digest = hashlib.sha256(base64.b64decode(public.split()[1])).digest()
     return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+
+
+class TaskKeys(Repository):
+    """Key pairs of jobs and of their tasks' slots."""
+
+    async def get(self, owner: str) -> str | None:
+        """The stored SSH host key (OpenSSH private PEM) of a task slot, if made already."""
+        return (await self.kept((owner,))).get(owner)
+
+    async def kept(self, owners: Collection[str]) -> dict[str, str]:
+        """Those of several slots, by slot, that have been made already."""
+        found = await self._database.read(partial(kept, owners=owners))
+        return {owner: await self._text(sealed) for owner, sealed in found.items()}
+
+    async def put(self, owner: str, private_pem: str, public: str) -> str:
+        """Store a host key unless one is there; returns the one that is kept."""
+        return (await self.keep({owner: (private_pem, public)}))[owner]
+
+    async def keep(self, made: Mapping[str, tuple[str, str]], others: Collection[str] = ()) -> dict[str, str]:
+        """Store new keys, (private PEM, public line) by slot, of slots that have none.
+
+        Returns what is kept of these slots, and of others that have keys. Raises ReadOnlyJob for the own key of a job
+        that has ended, with nothing stored.
+        """
+        sealed = {owner: (self._ring.cipher.sealed(pem.encode()), public) for owner, (pem, public) in made.items()}
+        change = partial(keep, made=sealed, others=others)
+        kept = await self._writer.run(change, announce=False)
+        return {
+            owner: made[owner][0] if owner in sealed and data == sealed[owner][0].data else await self._text(data)
+            for owner, data in kept.items()
+        }

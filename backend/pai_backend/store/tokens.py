@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select
 
@@ -10,6 +11,7 @@ from pai_backend.model.errors import Forbidden, NoSuchToken
 from pai_backend.store import certificates, keys, sharing, task_keys
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
+from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import access_tokens
 
@@ -78,3 +80,31 @@ def remove_token(conn: Connection, user: str, digest: str, act: Act) -> None:
 
 def _token(row: AnyRow) -> AccessToken:
     return AccessToken(row.digest, row.username, row.application, row.created_at, row.expires_at)
+
+
+class Tokens(Repository):
+    """Access tokens, by their digests."""
+
+    async def add(self, token: AccessToken) -> None:
+        """Keep a token's digest; those whose time was over at its making are forgotten on the way.
+
+        A user has a bounded number: the oldest session makes room for a new one. Raises Forbidden for one
+        application token too many.
+        """
+        await self._writer.run(partial(add_token, token=token), announce=False)
+
+    async def get(self, digest: str, now: datetime) -> AccessToken | None:
+        """The token of this digest, unless its time is over."""
+        return await self._database.read(partial(token, digest=digest, now=now))
+
+    async def of_user(self, user: str, now: datetime) -> list[AccessToken]:
+        """A user's tokens whose time is not over, oldest first."""
+        return await self._database.read(partial(tokens_of, user=user, now=now))
+
+    async def remove(self, user: str, digest: str, act: Act) -> None:
+        """Forget a token of the user, by its digest or the digest's beginning, and end what it made.
+
+        Those are keys, certificates and shares that an application token had made, if its user has not made them
+        again since. Raises NoSuchToken.
+        """
+        await self._writer.run(partial(remove_token, user=user, digest=digest, act=act))

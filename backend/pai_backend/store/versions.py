@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 MOST_KEPT = 100
 """Versions that are kept; a text may have 4 MiB."""
@@ -52,40 +51,3 @@ class ConfigState:
     def in_force_number(self) -> int:
         """The number of the version in force."""
         return 0 if self.in_force is None else self.in_force.version
-
-
-class ConfigStore(Protocol):
-    """What is kept of cluster configurations; a part of :class:`~pai_backend.store.base.Store`."""
-
-    async def state(self) -> ConfigState:
-        """Which version is the newest, and which is in force."""
-        ...
-
-    async def version(self, number: int) -> ConfigVersion | None:
-        """One version; None for one that is not kept."""
-        ...
-
-    async def text(self, version: int) -> str | None:
-        """The text of a version, empty for "derive it from the nodes"; None for one that is not kept."""
-        ...
-
-    async def history(self, limit: int) -> list[ConfigVersion]:
-        """The newest versions, the newest first."""
-        ...
-
-    async def record(self, text: str, by: str, at: datetime, expected: int) -> ConfigVersion:
-        """Keep a text that an administrator wants in force, and wake the controller.
-
-        Raises StaleVersion when ``expected`` is no longer the newest version's number.
-        """
-        ...
-
-    async def adopt_setting(self, text: str, at: datetime, epoch: int, *, fixed: bool) -> None:
-        """Record the setting's text if it is another than that of the setting's last version; the first has force at
-        once. Empty: the setting is not given. ``fixed``: also if anything else is the newest version. Raises Fenced.
-        """
-        ...
-
-    async def took_force(self, version: int, effects: str, at: datetime, epoch: int) -> None:
-        """The controller decides by this version from now on. Idempotent. Raises Fenced."""
-        ...

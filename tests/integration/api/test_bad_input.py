@@ -309,7 +309,7 @@ async def test_a_fault_of_ours_tells_the_request_id_and_nothing_else(
     async def breaks(*_: object) -> None:
         raise RuntimeError("the secret is 1234")
 
-    monkeypatch.setattr(api.store, "list_jobs", breaks)
+    monkeypatch.setattr(api.store.jobs, "page", breaks)
     async with api.client() as client:
         answer = await client.get("/api/v2/jobs", headers={"X-Request-Id": "ask-me-42"})
     body = assert_is_error(answer, 500, "UnknownError")
@@ -341,7 +341,7 @@ async def test_a_database_that_is_away_is_503(api: ApiSite, monkeypatch: pytest.
     async def away(*_: object, **__: object) -> None:
         raise Unavailable("The database does not answer.", hint="Try again.")
 
-    monkeypatch.setattr(api.store, "submit", away)
+    monkeypatch.setattr(api.store.jobs, "submit", away)
     async with api.client() as client:
         answer = await client.post("/api/v2/jobs", content=scm_document())
     assert assert_is_error(answer, 503, "UnavailableError")["message"] == "The database does not answer."

@@ -114,7 +114,7 @@ async def test_a_virtual_cluster_that_is_not_granted_is_forbidden(lab: ApiSite) 
 
 async def placed(lab: ApiSite, name: str) -> Job:
     """The job on the cells that a controller would give it."""
-    job = await lab.store.find(name)
+    job = await lab.store.jobs.find(name)
     placer = Placer(two_vcs())
     for node in NODES:
         placer.set_node(node)
@@ -132,9 +132,9 @@ async def placed(lab: ApiSite, name: str) -> Job:
         )
         for uid, place in found.items()
     }
-    lease = await lab.store.acquire_lease("test", 60, T0)
+    lease = await lab.store.leadership.acquire("test", 60, T0)
     assert lease is not None
-    return await lab.store.save(stepped(job, Placed(places), T0), seen=job, epoch=lease.epoch, events=[], at=T0)
+    return await lab.store.jobs.save(stepped(job, Placed(places), T0), seen=job, epoch=lease.epoch, events=[], at=T0)
 
 
 @pytest.mark.asyncio

@@ -18,14 +18,16 @@ async def finished_job(api: ApiSite, client: httpx.AsyncClient) -> Job:
     """A job that has ended, as a controller would have left it."""
     answer = await client.post("/api/v2/jobs", content=scm_document("hello"))
     assert answer.status_code == 202, answer.text
-    job = await api.store.find("alice~hello")
-    lease = await api.store.acquire_lease("test", 60, job.submitted_at, force=True)
+    job = await api.store.jobs.find("alice~hello")
+    lease = await api.store.leadership.acquire("test", 60, job.submitted_at, force=True)
     assert lease is not None
     tasks = tuple(task.model_copy(update={"phase": Phase.ENDED, "forgotten": True}) for task in job.tasks)
     after = job.model_copy(
         update={"tasks": tasks, "state": State.FAILED, "phase": Phase.ENDED, "completed_at": job.submitted_at}
     )
-    return await api.store.save(after, seen=job, epoch=lease.epoch, events=[NewEvent("job.exit")], at=job.submitted_at)
+    return await api.store.jobs.save(
+        after, seen=job, epoch=lease.epoch, events=[NewEvent("job.exit")], at=job.submitted_at
+    )
 
 
 @pytest.mark.asyncio
@@ -49,7 +51,7 @@ async def test_a_deleted_job_is_answered_like_one_that_never_was_and_its_name_is
         assert (await client.get("/api/v2/jobs", headers=OURS)).json() == []
         again = await client.post("/api/v2/jobs", content=scm_document("hello"))
     assert again.status_code == 202
-    assert (await api.store.find("alice~hello")).alias == job.alias
+    assert (await api.store.jobs.find("alice~hello")).alias == job.alias
 
 
 @pytest.mark.asyncio

@@ -178,8 +178,15 @@ async def unavailable(asker: Asker, pair: Pair) -> httpx.Response:
     async def away(*_: object, **__: object) -> None:
         raise Unavailable("The database does not answer.", hint="Try again.")
 
-    for method in ("token", "add_token", "secret", "lease", "job_counts"):
-        asker.patch.setattr(asker.api.store, method, away)
+    store = asker.api.store
+    for repository, method in (
+        (store.tokens, "get"),
+        (store.tokens, "add"),
+        (store.secrets, "get"),
+        (store.leadership, "latest"),
+        (store.jobs, "counts"),
+    ):
+        asker.patch.setattr(repository, method, away)
     query = {"ticket": "x"} if "ssh-keys" in pair.template else None
     return await asker.ask(pair, query=query, headers={"Authorization": "Bearer of-an-application"})
 
@@ -311,7 +318,7 @@ async def no_config(asker: Asker, pair: Pair) -> httpx.Response:
 
 async def read_only(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.template.endswith(("/shares", "/key")):
-        await saved(asker.api, await asker.api.store.find("hello", "alice"), {"state": State.STOPPED})
+        await saved(asker.api, await asker.api.store.jobs.find("hello", "alice"), {"state": State.STOPPED})
         return await asker.ask(pair)
     await asker.ask(pair)
     return await asker.ask(pair, body=b'{"value": "START"}')

@@ -37,7 +37,7 @@ async def test_the_link_gives_the_jobs_key_once_and_without_a_token(api: ApiSite
         first = await anybody.get(address)
         second = await anybody.get(address)
     assert first.status_code == 200
-    assert public_line(first.text) == public_line(await api.store.task_keys(job_key_slots(job.uid)[0]) or "")
+    assert public_line(first.text) == public_line(await api.store.task_keys.get(job_key_slots(job.uid)[0]) or "")
     assert 'filename="hello"' in first.headers["content-disposition"]
     assert first.headers["cache-control"] == "no-store"
     assert (second.status_code, second.json()["code"]) == (403, "ForbiddenUserError")

@@ -25,21 +25,21 @@ async def submit(client: httpx.AsyncClient, name: str = "hello", **changes: obje
 
 async def end(api: ApiSite, name: str) -> None:
     """Let the controller's side end the job."""
-    job, now = await api.store.find(name), datetime.now(UTC)
-    lease = await api.store.acquire_lease("test", 60, now, force=True)
+    job, now = await api.store.jobs.find(name), datetime.now(UTC)
+    lease = await api.store.leadership.acquire("test", 60, now, force=True)
     assert lease is not None
     ended = job.model_copy(update={"state": State.STOPPED, "completed_at": now})
-    await api.store.save(ended, seen=job, epoch=lease.epoch, events=[], at=now)
+    await api.store.jobs.save(ended, seen=job, epoch=lease.epoch, events=[], at=now)
 
 
 @pytest.mark.asyncio
 async def test_a_submitted_job_is_stored_waiting_with_a_task_for_each_instance(api: ApiSite) -> None:
     async with api.client() as client:
         body = await submit(client)
-    job = await api.store.find("alice~hello")
+    job = await api.store.jobs.find("alice~hello")
     assert job.state is State.WAITING
     assert [task.uid for task in job.tasks] == [f"{job.uid}-0-0-0", f"{job.uid}-0-1-0"]
-    assert [event.type for event in await api.store.events(job.uid)] == ["job.submitted"]
+    assert [event.type for event in await api.store.events.of_job(job.uid)] == ["job.submitted"]
     assert body["uid"] == job.uid
     assert (body["status"], body["message"]) == (202, "job hello is submitted")
 
@@ -81,7 +81,7 @@ async def test_a_submit_may_replace_the_job_that_has_the_name(api: ApiSite) -> N
     assert second.status_code == 202, second.text
     assert (second.json()["name"], second.json()["alias"]) == ("hello", "hello")
     assert [row["name"] for row in rows] == [f"hello-{first['uid'][1:5]}", "hello"]
-    assert (await api.store.job(first["uid"])).desired is Desired.STOP
+    assert (await api.store.jobs.get(first["uid"])).desired is Desired.STOP
 
 
 @pytest.mark.asyncio
@@ -137,10 +137,10 @@ async def test_stop_is_recorded_once_and_may_be_repeated(api: ApiSite) -> None:
         await submit(client)
         first = await client.put("/api/v2/jobs/alice~hello/executionType", json={"value": "STOP"})
         again = await client.put("/api/v2/jobs/hello/executionType", json={"value": "STOP"})
-    job = await api.store.find("alice~hello")
+    job = await api.store.jobs.find("alice~hello")
     assert (first.status_code, again.status_code) == (202, 202)
     assert first.json() == {"status": 202, "message": "job hello is asked to stop"}
-    types = [event.type for event in await api.store.events(job.uid)]
+    types = [event.type for event in await api.store.events.of_job(job.uid)]
     assert types.count("job.stop-requested") == 1
 
 
@@ -177,7 +177,7 @@ async def test_a_job_that_could_not_be_submitted_now_is_not_restarted(
             refused = await who.put("/api/v2/jobs/alice~hello/executionType", json={"value": "START"})
             assert (refused.status_code, refused.json()["code"]) == (403, "ReadOnlyJobError")
             assert "There is no virtual cluster research" in refused.json()["message"]
-    assert (await api.store.find("alice~hello")).state is State.STOPPED
+    assert (await api.store.jobs.find("alice~hello")).state is State.STOPPED
 
 
 @pytest.mark.asyncio
@@ -228,7 +228,7 @@ async def test_another_user_cannot_stop_a_job(api: ApiSite) -> None:
         await submit(alice)
         answer = await bob.put("/api/v2/jobs/alice~hello/executionType", json={"value": "STOP"})
     assert answer.status_code == 404
-    assert (await api.store.find("alice~hello")).desired.value == "START"
+    assert (await api.store.jobs.find("alice~hello")).desired.value == "START"
 
 
 @pytest.mark.asyncio

@@ -52,9 +52,9 @@ async def test_what_an_application_token_made_ends_with_it(api: ApiSite) -> None
         before = [await by_public_key(api.store, each, now) for each in names]
         assert (shared.status_code, None in before) == (201, False)
         assert await by_certificate(api.store, facts(made), now) is not None
-        mark = await api.store.wait_change(-1, 0)
+        mark = await api.store.changes.wait(-1, 0)
         assert (await alice.delete(f"/api/v2/tokens/{name}")).status_code == 200
-        assert await api.store.wait_change(mark, 60) != mark, "gateways that hold logins hear of it"
+        assert await api.store.changes.wait(mark, 60) != mark, "gateways that hold logins hear of it"
         after = [await by_public_key(api.store, each, now) for each in names]
         assert [each is not None for each in after] == [False, False, True]
         assert await by_certificate(api.store, facts(made), now) is None

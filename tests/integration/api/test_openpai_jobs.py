@@ -44,16 +44,16 @@ TASK = (  # the same: taskRoles.<role>.taskStatuses[]
 async def submitted(api: ApiSite, client: httpx.AsyncClient, name: str = "hello", **changes: object) -> Job:
     answer = await client.post("/api/v2/jobs", content=scm_document(name, **changes))
     assert answer.status_code == 202, answer.text
-    return await api.store.find(answer.json()["id"])
+    return await api.store.jobs.find(answer.json()["id"])
 
 
 async def saved(api: ApiSite, before: Job, changes: dict[str, Any], events: list[NewEvent] | None = None) -> Job:
     """The job as a controller would have changed it."""
-    lease = await api.store.acquire_lease("test", 60, before.submitted_at, force=True)
+    lease = await api.store.leadership.acquire("test", 60, before.submitted_at, force=True)
     assert lease is not None
     at = before.submitted_at + timedelta(seconds=30)
     changed = before.model_copy(update=changes)
-    return await api.store.save(changed, seen=before, epoch=lease.epoch, events=events or [], at=at)
+    return await api.store.jobs.save(changed, seen=before, epoch=lease.epoch, events=events or [], at=at)
 
 
 def placed(
@@ -311,8 +311,8 @@ async def test_a_name_with_a_tilde_is_one_name_in_every_path(api: ApiSite) -> No
             put = await alice.put(f"/api/v1/{path}", content=scm_document("other"))
             assert (put.status_code, put.json()["name"]) == (201, name)
         assert (await alice.put("/api/v1/jobs/bob~day", content=scm_document("other"))).status_code == 403
-    assert (await api.store.find(mine.uid)).desired is Desired.STOP
-    assert (await api.store.find(theirs.uid)).desired is Desired.START
+    assert (await api.store.jobs.find(mine.uid)).desired is Desired.STOP
+    assert (await api.store.jobs.find(theirs.uid)).desired is Desired.START
 
 
 @pytest.mark.asyncio

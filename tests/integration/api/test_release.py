@@ -19,8 +19,8 @@ async def kept_job(api: ApiSite, client: httpx.AsyncClient) -> Job:
     """A job of two tasks, both kept, as a controller would have left it."""
     answer = await client.post("/api/v2/jobs", content=scm_document("hello"))
     assert answer.status_code == 202, answer.text
-    job = await api.store.find("alice~hello")
-    lease = await api.store.acquire_lease("test", 60, job.submitted_at)
+    job = await api.store.jobs.find("alice~hello")
+    lease = await api.store.leadership.acquire("test", 60, job.submitted_at)
     assert lease is not None
     changes: dict[str, object] = {
         "phase": Phase.KEPT,
@@ -30,7 +30,9 @@ async def kept_job(api: ApiSite, client: httpx.AsyncClient) -> Job:
     }
     tasks = tuple(task.model_copy(update=changes) for task in job.tasks)
     after = job.model_copy(update={"tasks": tasks, "state": State.RUNNING, "phase": Phase.KEPT})
-    return await api.store.save(after, seen=job, epoch=lease.epoch, events=[NewEvent("task.kept")], at=job.submitted_at)
+    return await api.store.jobs.save(
+        after, seen=job, epoch=lease.epoch, events=[NewEvent("task.kept")], at=job.submitted_at
+    )
 
 
 @pytest.mark.asyncio
@@ -47,7 +49,7 @@ async def test_all_kept_tasks_are_let_go_and_asking_again_is_fine(api: ApiSite) 
         "message": "job hello: nothing to release: no such task is kept",
         "tasks": [],
     }
-    assert (await api.store.job(job.uid)).released == tuple(task.uid for task in job.tasks)
+    assert (await api.store.jobs.get(job.uid)).released == tuple(task.uid for task in job.tasks)
 
 
 @pytest.mark.asyncio
@@ -82,7 +84,7 @@ async def test_a_wrong_name_lets_nothing_go_and_says_what_there_is(
     assert body["code"] == code
     assert said in body["message"]
     assert body["hint"]
-    assert (await api.store.job(job.uid)).released == ()
+    assert (await api.store.jobs.get(job.uid)).released == ()
 
 
 @pytest.mark.asyncio

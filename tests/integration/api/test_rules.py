@@ -8,7 +8,7 @@ import pytest
 
 from pai_backend.api.context import CellRules
 from pai_backend.api.rules import FRESH_S, LiveRules
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import T0
 from tests.support.api_site import ALICE, ROOT, running_api
 from tests.support.lab_config import ONE_VC, TWO_VCS, two_vcs
@@ -25,8 +25,8 @@ class Clock:
         return self.now
 
 
-async def put_in_force(store: SqlStore, text: str) -> None:
-    lease = await store.acquire_lease("controller", 60, T0, force=True)
+async def put_in_force(store: Store, text: str) -> None:
+    lease = await store.leadership.acquire("controller", 60, T0, force=True)
     assert lease is not None
     made = await store.configs.record(text, "root", T0, (await store.configs.state()).number)
     await store.configs.took_force(made.version, "{}", T0, lease.epoch)

@@ -32,7 +32,7 @@ async def running(api: ApiSite, text: bytes, *, ended: bool = False, oldest: int
     role = make_role(ports=[PortSpec(label="ssh")])
     spec = make_spec(roles=[role]).model_copy(update={"secret_names": ("key",)})
     job = make_job(spec.name, uid=make_uid(1), user="alice", spec=spec)
-    job = await api.store.submit(job, b"{}", "", "", [], secrets={"key": SECRET, "pin": [12345], "on": True})
+    job = await api.store.jobs.submit(job, b"{}", "", "", [], secrets={"key": SECRET, "pin": [12345], "on": True})
     uid = job.tasks[0].uid
     await api.engine.write(uid, text, end=ended)
     api.engine.tasks[uid].oldest = oldest
@@ -122,9 +122,9 @@ async def test_what_the_platform_gave_the_job_is_covered_too(api: ApiSite) -> No
     token = await JobSecrets(api.store).token(make_uid(1))
     pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\n-----END OPENSSH PRIVATE KEY-----\n"
     job = await running(api, f"http://x/?token={token}\n{json.dumps(pem)}\n{JOB_KEY}\n{PEER_KEY}\n".encode())
-    await api.store.put_task_key(slot_of(job.tasks[0].uid), pem, "ssh-ed25519 AAAA")
-    await api.store.put_task_key(job_key_slot(job.uid), JOB_KEY, "ssh-ed25519 AAAA")
-    await api.store.put_task_key(peer_key_slot(job.uid), PEER_KEY, "ssh-ed25519 AAAA")
+    await api.store.task_keys.put(slot_of(job.tasks[0].uid), pem, "ssh-ed25519 AAAA")
+    await api.store.task_keys.put(job_key_slot(job.uid), JOB_KEY, "ssh-ed25519 AAAA")
+    await api.store.task_keys.put(peer_key_slot(job.uid), PEER_KEY, "ssh-ed25519 AAAA")
 
     _, shown = await read(api)
 

@@ -39,8 +39,8 @@ async def test_values_are_kept_for_the_task_and_shown_to_nobody(api: ApiSite) ->
 
     assert [answer.status_code for answer in answers[1:]] == [200] * 5
     assert not any(value in answer.text for answer in answers for value in (SECRET, PASSWORD))
-    (row,) = await api.store.dirty()
-    kept = await api.store.job_secrets(JobUid(row.uid))
+    (row,) = await api.store.jobs.dirty()
+    kept = await api.store.jobs.secrets(JobUid(row.uid))
     assert {SECRET, PASSWORD} <= set(kept.values()), "a password that stands outright is a secret as well"
     assert set(row.spec.secret_names) == set(kept)
     assert SECRET not in repr(row)
@@ -73,4 +73,4 @@ async def test_more_secrets_than_can_be_kept_out_of_logs_are_refused(api: ApiSit
             assert (fault["path"], fault["line"]) == ("$.secrets", 5)
             assert "at most 65536" in fault["message"]
             assert "sss" not in answer.text
-        assert await api.store.job_counts() == {}
+        assert await api.store.jobs.counts() == {}

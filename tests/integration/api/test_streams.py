@@ -30,17 +30,17 @@ async def submitted(api: ApiSite, name: str = "hello", token: str = ALICE) -> Jo
     async with api.client(token) as client:
         answer = await client.post("/api/v2/jobs", content=scm_document(name))
         assert answer.status_code == 202, answer.text
-    return await api.store.job(answer.json()["uid"])
+    return await api.store.jobs.get(answer.json()["uid"])
 
 
 async def end(api: ApiSite, job: Job) -> None:
     """Let the controller's side end the job, as a decision with its event."""
     now = datetime.now(UTC)
-    lease = await api.store.acquire_lease("test", 60, now, force=True)
+    lease = await api.store.leadership.acquire("test", 60, now, force=True)
     assert lease is not None
     ended = job.model_copy(update={"state": State.STOPPED, "completed_at": now})
     event = NewEvent("job.state", {"state": "STOPPED"})
-    await api.store.save(ended, seen=job, epoch=lease.epoch, events=[event], at=now)
+    await api.store.jobs.save(ended, seen=job, epoch=lease.epoch, events=[event], at=now)
 
 
 def first_task(job: Job) -> TaskUid:
@@ -105,7 +105,7 @@ async def test_the_stream_of_all_jobs_has_only_what_the_caller_may_see(api: ApiS
 @pytest.mark.asyncio
 async def test_many_followers_share_one_waiter_on_the_store(api: ApiSite, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting, most = 0, 0
-    original = api.store.wait_change
+    original = api.store.changes.wait
 
     async def counted(seen: int, timeout_s: float) -> int:
         nonlocal waiting, most
@@ -116,7 +116,7 @@ async def test_many_followers_share_one_waiter_on_the_store(api: ApiSite, monkey
         finally:
             waiting -= 1
 
-    monkeypatch.setattr(api.store, "wait_change", counted)
+    monkeypatch.setattr(api.store.changes, "wait", counted)
     job = await submitted(api)
     sockets = [await connect(api, "/api/v2/jobs/hello/events/stream") for _ in range(20)]
     for socket in sockets:

@@ -152,7 +152,7 @@ async def test_with_a_user_goes_what_lets_them_in_and_their_name_stays_theirs(ap
     await saved(api, job, {"state": State.STOPPED, "phase": Phase.ENDED, "ended_at": job.submitted_at})
     assert (await asked(api, "DELETE", "users/eve"))[0] == 204
     assert (await asked(api, "GET", "users/me", session))[0] == 401
-    assert await api.store.keys("eve") == []
+    assert await api.store.user_keys.registered("eve") == []
     await api.store.grants.keep_accounts({"alice": False, "bob": False, "root": True})
     assert await api.store.grants.shut_out(["eve", "bob"]) == {"eve": False}
 

@@ -32,24 +32,24 @@ def reason(needed: int = 4, changes: tuple[Change, ...] = ()) -> Waiting:
 async def submitted(api: ApiSite) -> Job:
     async with api.client() as client:
         assert (await client.post("/api/v2/jobs", content=scm_document("hello"))).status_code == 202
-    return await api.store.find("alice~hello")
+    return await api.store.jobs.find("alice~hello")
 
 
 @asynccontextmanager
 async def answering(api: ApiSite, *answers: Waiting | None) -> AsyncIterator[list[str]]:
     """A controller that gives these answers, one a question; the list grows with what it was asked."""
-    lease = await api.store.acquire_lease("test", 60, datetime.now(UTC))
+    lease = await api.store.leadership.acquire("test", 60, datetime.now(UTC))
     assert lease is not None
     asked: list[str] = []
 
     async def answer() -> None:
         mark = -1
         for each in answers:
-            while not (uids := await api.store.asked_why(1)):
-                mark = await api.store.wait_change(mark, 1)
+            while not (uids := await api.store.explanations.asked(1)):
+                mark = await api.store.changes.wait(mark, 1)
             asked.extend(uids)
             body = "" if each is None else each.model_dump_json()
-            await api.store.answer_why({uids[0]: body}, datetime.now(UTC), lease.epoch)
+            await api.store.explanations.answer({uids[0]: body}, datetime.now(UTC), lease.epoch)
 
     task = asyncio.create_task(answer())
     try:
@@ -121,15 +121,15 @@ async def test_a_job_that_waits_for_no_gpu_has_the_sentence_alone(api: ApiSite) 
 @pytest.mark.asyncio
 async def test_of_a_job_that_runs_nobody_is_asked(api: ApiSite) -> None:
     job = await submitted(api)
-    lease = await api.store.acquire_lease("test", 60, job.submitted_at)
+    lease = await api.store.leadership.acquire("test", 60, job.submitted_at)
     assert lease is not None
     tasks = tuple(task.model_copy(update={"phase": Phase.RUNNING, "state": State.RUNNING}) for task in job.tasks)
     running = job.model_copy(update={"tasks": tasks, "state": State.RUNNING, "phase": Phase.RUNNING})
-    await api.store.save(running, seen=job, epoch=lease.epoch, events=[NewEvent("job.state")], at=job.submitted_at)
+    await api.store.jobs.save(running, seen=job, epoch=lease.epoch, events=[NewEvent("job.state")], at=job.submitted_at)
     async with api.client() as client:
         body = (await client.get(PATH)).json()
     assert (body["state"], body["waiting"], body["sentence"]) == ("RUNNING", None, "")
-    assert await api.store.asked_why(1) == []
+    assert await api.store.explanations.asked(1) == []
 
 
 @pytest.mark.asyncio
@@ -138,7 +138,7 @@ async def test_a_job_of_somebody_else_is_not_there(api: ApiSite) -> None:
     async with api.client(BOB) as client:
         answer = await client.get(PATH)
     assert (answer.status_code, answer.json()["code"]) == (404, "NoJobError")
-    assert await api.store.asked_why(1) == []
+    assert await api.store.explanations.asked(1) == []
 
 
 @pytest.mark.asyncio

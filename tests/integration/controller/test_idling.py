@@ -15,7 +15,7 @@ from pai_backend.lifecycle.idleness import Sight
 from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, StopCause
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import T0, make_job, make_spec
 
 MINUTE = timedelta(minutes=1)
@@ -26,7 +26,7 @@ Written = Mapping[UseSource, datetime]
 class Backend:
     """A backend whose wall clock tests move; a job that only ``job_uses`` and ``busy`` tell of."""
 
-    store: SqlStore
+    store: Store
     job: Job
     epoch: int
     now: datetime = T0
@@ -53,19 +53,19 @@ class Backend:
             await keeper.look_at([self.job])
 
     async def told(self) -> list[str]:
-        return [event.type for event in await self.store.events(self.job.uid)]
+        return [event.type for event in await self.store.events.of_job(self.job.uid)]
 
 
-async def backend(store: SqlStore) -> Backend:
+async def backend(store: Store) -> Backend:
     spec = make_spec().model_copy(update={"idle_timeout_s": 3600})
-    job = await store.submit(make_job(spec=spec), b"", "", "", [])
-    lease = await store.acquire_lease("here", 60, T0)
+    job = await store.jobs.submit(make_job(spec=spec), b"", "", "", [])
+    lease = await store.leadership.acquire("here", 60, T0)
     assert lease is not None
     return Backend(store, job, lease.epoch)
 
 
 @pytest.mark.asyncio
-async def test_a_restart_keeps_the_clock_and_counts_nothing_of_the_outage(store: SqlStore) -> None:
+async def test_a_restart_keeps_the_clock_and_counts_nothing_of_the_outage(store: Store) -> None:
     site = await backend(store)
     keeper = site.keeper()
     await keeper.look_at([site.job])
@@ -82,16 +82,16 @@ async def test_a_restart_keeps_the_clock_and_counts_nothing_of_the_outage(store:
     keeper = site.keeper()
     await keeper.look_at([site.job])
     await site.pass_time(keeper, 9)
-    assert (await store.job(site.job.uid)).desired is Desired.START
+    assert (await store.jobs.get(site.job.uid)).desired is Desired.START
     await site.pass_time(keeper, 1)
-    stored = await store.job(site.job.uid)
+    stored = await store.jobs.get(site.job.uid)
     assert (stored.desired, stored.stop_cause) == (Desired.STOP, StopCause.IDLE)
     assert stored.stop_reason == "idle: nothing has used it for 1h, its idleTimeout"
     assert await site.told() == ["job.idle-warning", "job.stop-requested"]
 
 
 @pytest.mark.asyncio
-async def test_a_gpu_that_works_keeps_a_job_that_nobody_is_logged_in_to(store: SqlStore) -> None:
+async def test_a_gpu_that_works_keeps_a_job_that_nobody_is_logged_in_to(store: Store) -> None:
     site = await backend(store)
     site.busy = True
     keeper = site.keeper()
@@ -100,7 +100,7 @@ async def test_a_gpu_that_works_keeps_a_job_that_nobody_is_logged_in_to(store: S
     assert await site.told() == []
     site.busy = False
     await site.pass_time(keeper, 50)
-    (warning,) = await store.events(site.job.uid)
+    (warning,) = await store.events.of_job(site.job.uid)
     assert warning.payload["unread"] == {"kernels": "no answer"}
     assert "kernels could not be looked at: no answer" in str(warning.payload["text"])
     site.busy = True
@@ -109,7 +109,7 @@ async def test_a_gpu_that_works_keeps_a_job_that_nobody_is_logged_in_to(store: S
 
 
 @pytest.mark.asyncio
-async def test_gpus_that_cannot_be_read_hold_a_job_which_is_told_once(store: SqlStore) -> None:
+async def test_gpus_that_cannot_be_read_hold_a_job_which_is_told_once(store: Store) -> None:
     site = await backend(store)
     site.blind = True
     keeper = site.keeper()
@@ -117,7 +117,7 @@ async def test_gpus_that_cannot_be_read_hold_a_job_which_is_told_once(store: Sql
     await site.pass_time(keeper, 40)
     keeper = site.keeper()  # what holds it since when outlives a restart
     await site.pass_time(keeper, 25)
-    (held,) = await store.events(site.job.uid)
+    (held,) = await store.events.of_job(site.job.uid)
     assert held.type == "job.idle-held"
     assert held.payload["since"] == T0.isoformat()
     assert held.payload["unread"] == {"kernels": "no answer", "gpu": "no nvidia-smi"}
@@ -128,7 +128,7 @@ async def test_gpus_that_cannot_be_read_hold_a_job_which_is_told_once(store: Sql
 
 
 @pytest.mark.asyncio
-async def test_a_use_that_the_last_look_did_not_see_prevents_the_stop(store: SqlStore, other_store: SqlStore) -> None:
+async def test_a_use_that_the_last_look_did_not_see_prevents_the_stop(store: Store, other_store: Store) -> None:
     site = await backend(store)
     keeper = site.keeper()
     await keeper.look_at([site.job])
@@ -143,5 +143,5 @@ async def test_a_use_that_the_last_look_did_not_see_prevents_the_stop(store: Sql
     store.idling.stop = after_a_use  # type: ignore[method-assign]
     await site.pass_time(keeper, 2)
     assert answers == [False]
-    assert (await store.job(site.job.uid)).desired is Desired.START
+    assert (await store.jobs.get(site.job.uid)).desired is Desired.START
     assert await site.told() == ["job.idle-warning", "job.idle-over"]

@@ -10,13 +10,13 @@ import pytest
 
 from pai_backend.model.job import State
 from pai_backend.model.spec import Completion, PortSpec
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_role, make_spec
 from tests.support.real_cluster import at_work, final, log_of, submit, until
 
 
 @pytest.mark.asyncio
-async def test_peers_know_each_others_addresses_before_any_of_them_starts(store: SqlStore, tmp_path: Path) -> None:
+async def test_peers_know_each_others_addresses_before_any_of_them_starts(store: Store, tmp_path: Path) -> None:
     ports = [PortSpec(label="http")]
     ps = make_role("ps", gpus=1, ports=ports, command="echo $PAI_TASK_ROLE_worker_HOST_LIST")
     worker = make_role("worker", gpus=1, ports=ports, command="echo $PAI_TASK_ROLE_ps_HOST_LIST")
@@ -28,11 +28,11 @@ async def test_peers_know_each_others_addresses_before_any_of_them_starts(store:
         assert [place.node for place in places if place] == ["carol", "dan"]
         told = [(await log_of(engine, done, number)).strip() for number in (0, 1)]
         assert told == [f"127.0.0.1:{places[n].ports['http'][0]}" for n in (1, 0) if places[n]]  # type: ignore[union-attr]
-    assert await store.port_leases() == []
+    assert await store.ports.leases() == []
 
 
 @pytest.mark.asyncio
-async def test_a_job_that_outlives_its_controller_keeps_its_exit_status(store: SqlStore, tmp_path: Path) -> None:
+async def test_a_job_that_outlives_its_controller_keeps_its_exit_status(store: Store, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     command = f"echo up; until [ -e {gate} ]; do sleep 0.05; done; exit 7"
     async with at_work(store, tmp_path / "engine"):
@@ -46,7 +46,7 @@ async def test_a_job_that_outlives_its_controller_keeps_its_exit_status(store: S
 
 
 @pytest.mark.asyncio
-async def test_a_retry_runs_on_the_same_ports(store: SqlStore, tmp_path: Path) -> None:
+async def test_a_retry_runs_on_the_same_ports(store: Store, tmp_path: Path) -> None:
     seen = tmp_path / "ports"
     command = f"echo $PAI_CONTAINER_HOST_http_PORT_LIST >> {seen}; [ $(wc -l < {seen}) = 3 ]"
     spec = make_spec(roles=[make_role(ports=[PortSpec(label="http")], command=command)], retry_count=5)
@@ -61,7 +61,7 @@ async def test_a_retry_runs_on_the_same_ports(store: SqlStore, tmp_path: Path) -
 @pytest.mark.asyncio
 @pytest.mark.parametrize("retries", [0, 1])
 async def test_a_job_that_kills_what_keeps_it_runs_as_often_as_it_may_and_leaves_nothing(
-    store: SqlStore, tmp_path: Path, retries: int
+    store: Store, tmp_path: Path, retries: int
 ) -> None:
     pids = tmp_path / "pids"
     command = f"env -i setsid sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; kill -9 $PPID; sleep 1000"
@@ -78,23 +78,21 @@ async def test_a_job_that_kills_what_keeps_it_runs_as_often_as_it_may_and_leaves
 
 
 @pytest.mark.asyncio
-async def test_a_stop_reaches_the_process_and_the_job_says_who_asked(store: SqlStore, tmp_path: Path) -> None:
+async def test_a_stop_reaches_the_process_and_the_job_says_who_asked(store: Store, tmp_path: Path) -> None:
     async with at_work(store, tmp_path / "engine"):
         job = await submit(store, 1, make_spec(roles=[make_role(command="trap 'exit 9' TERM; sleep 600 & wait")]))
         await until(store, job.uid, lambda now: now.state is State.RUNNING)
-        await store.request_stop(job.uid, "alice", datetime.now(UTC), "enough")
+        await store.jobs.request_stop(job.uid, "alice", datetime.now(UTC), "enough")
         done = await final(store, job)
         exit_ = done.tasks[0].exit
         assert exit_ is not None
         assert (done.state, exit_.reason, exit_.code) == (State.STOPPED, "stopped", 9)
-        events = [event for event in await store.events(job.uid) if event.type == "job.stop-requested"]
+        events = [event for event in await store.events.of_job(job.uid) if event.type == "job.stop-requested"]
         assert [event.payload["by"] for event in events] == ["alice"]
 
 
 @pytest.mark.asyncio
-async def test_two_controllers_on_one_store_act_one_at_a_time(
-    store: SqlStore, other_store: SqlStore, tmp_path: Path
-) -> None:
+async def test_two_controllers_on_one_store_act_one_at_a_time(store: Store, other_store: Store, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     async with at_work(store, tmp_path / "engine"), at_work(other_store, tmp_path / "engine"):
         jobs = [

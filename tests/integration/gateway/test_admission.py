@@ -54,7 +54,7 @@ async def test_every_form_of_a_name_reaches_its_task(world: World, name: str, ta
     _two_roles(world)
     # All tasks of this job answer on one port, each with its own host key: only the dial tells them apart.
     for index in ("0-0", "1-0", "1-1", "1-2"):
-        world.store.host_keys[f"{make_uid(7)}-{index}"] = world.store.host_keys[f"{world.job.uid}-0-0"]
+        world.store.task_keys.pems[f"{make_uid(7)}-{index}"] = world.store.task_keys.pems[f"{world.job.uid}-0-0"]
     assert (await world.ssh("echo in", name=name)).stdout == b"in\n"
     assert world.engine.dials == [(f"{make_uid(7)}-{task}-0", world.task_port)]
 
@@ -100,7 +100,10 @@ async def test_a_colleague_cannot_tell_my_job_from_none(world: World, options: t
     world.key = world.path / "bob"
     world.store.register("bob", write_key(world.key))
     asked: list[str] = []
-    for where, name in ((world.store, "by_alias"), (world.store.grants, "shares")):  # of jobs: keys are watched besides
+    for where, name in (
+        (world.store.jobs, "by_alias"),
+        (world.store.grants, "shares"),
+    ):  # of jobs: keys are watched besides
         setattr(where, name, _noting(getattr(where, name), name, asked))
 
     async def attempt(name: str) -> tuple[object, ...]:
@@ -262,7 +265,7 @@ async def test_a_task_whose_server_is_away(world: World, monkeypatch: pytest.Mon
 
 
 async def test_another_host_key_at_the_tasks_place_is_refused(world: World) -> None:
-    world.store.host_keys[f"{world.job.uid}-0-0"] = make_ed25519("other")[0]
+    world.store.task_keys.pems[f"{world.job.uid}-0-0"] = make_ed25519("other")[0]
     assert "host key of demo worker-0 is wrong" in await _refusal(world)
 
 

@@ -21,7 +21,7 @@ from pai_backend.model.job import Event, Job, State, StopCause
 from pai_backend.model.spec import PortSpec
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_role, make_spec
 from tests.support.real_cluster import at_work, final, submit, until
 from tests.support.ssh_world import answers, program, write_key
@@ -37,13 +37,13 @@ def documented(kind: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
 
 
-async def told(store: SqlStore, job: Job, kind: str, number: int = 1) -> Event:
+async def told(store: Store, job: Job, kind: str, number: int = 1) -> Event:
     """The event of that type and number, once it is there."""
     mark = -1
     async with asyncio.timeout(60):
-        while len(found := await store.events(job.uid, type_=kind)) < number:
-            assert not (await store.job(job.uid)).state.final, f"it ended before {kind}"
-            mark = await store.wait_change(mark, 1.0)
+        while len(found := await store.events.of_job(job.uid, type_=kind)) < number:
+            assert not (await store.jobs.get(job.uid)).state.final, f"it ended before {kind}"
+            mark = await store.changes.wait(mark, 1.0)
     return found[number - 1]
 
 
@@ -65,7 +65,7 @@ async def test_bytes_keep_a_job_alive_and_keepalives_do_not(tmp_path: Path, monk
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     async with opened(f"sqlite:///{tmp_path / 'pai.sqlite'}") as store, at_work(store, tmp_path / "engine") as engine:
         public, now = parse_public_key(write_key(tmp_path / "id")), datetime.now(UTC)
-        await store.add_key(UserKey(public.fingerprint, "alice", public.line, "", now), Act("alice", now))
+        await store.user_keys.add(UserKey(public.fingerprint, "alice", public.line, "", now), Act("alice", now))
         options = GatewayOptions(port=0, drain_s=0.1)
         serving = [
             asyncio.create_task(serve_agent(tmp_path / "engine", stop)),
@@ -98,7 +98,7 @@ async def echo(user: asyncio.subprocess.Process) -> None:
     assert line == b"here\n", await user.stderr.read() if user.stderr is not None else b""
 
 
-async def is_kept_alive_by_its_bytes(store: SqlStore, job: Job, user: asyncio.subprocess.Process) -> None:
+async def is_kept_alive_by_its_bytes(store: Store, job: Job, user: asyncio.subprocess.Process) -> None:
     """Longer than its timeout without so much as a warning."""
     async with asyncio.timeout(60):
         while not await store.idling.clocks([job.uid]):
@@ -107,14 +107,12 @@ async def is_kept_alive_by_its_bytes(store: SqlStore, job: Job, user: asyncio.su
     while time.monotonic() < ends:
         await echo(user)
         await asyncio.sleep(0.3)  # as somebody types
-    assert not await store.events(job.uid, type_="job.idle-warning")
+    assert not await store.events.of_job(job.uid, type_="job.idle-warning")
     clock = (await store.idling.clocks([job.uid]))[job.uid]
     assert clock.used_by == "ssh"
 
 
-async def is_stopped_with_a_warning(
-    store: SqlStore, job: Job, user: asyncio.subprocess.Process, ssh: list[str]
-) -> None:
+async def is_stopped_with_a_warning(store: Store, job: Job, user: asyncio.subprocess.Process, ssh: list[str]) -> None:
     """A login that is only open is no use; a use after the warning takes it back; then the job ends as idle."""
     warning = await told(store, job, "job.idle-warning")
     await echo(user)
@@ -131,7 +129,7 @@ async def is_stopped_with_a_warning(
     assert exit_ is not None
     assert (done.state, exit_.cause) == (State.STOPPED, StopCause.IDLE)
     assert exit_.message == "idle: nothing has used it for 5s, its idleTimeout"
-    (asked,) = await store.events(job.uid, type_="job.stop-requested")
+    (asked,) = await store.events.of_job(job.uid, type_="job.stop-requested")
     assert asked.payload == {"by": "", "cause": "idle", "reason": exit_.message}
     assert asked.at.isoformat() >= str(again.payload["stop_at"])
     rest, _ = await asyncio.wait_for(user.communicate(), 60)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio
 async def task_world(tmp_path: Path) -> AsyncIterator[World]:
     """A task of the local engine, which knows the gateway's key and no user's."""
     async with make_world(tmp_path, "agent") as made:
-        task_key = public_line(made.store.host_keys[f"{made.job.uid}-0-0"])
+        task_key = public_line(made.store.task_keys.pems[f"{made.job.uid}-0-0"])
         with (tmp_path / "known_hosts").open("a") as known:
             known.write(f"demo {task_key}\ndemo--worker-0 {task_key}\n")
         yield made

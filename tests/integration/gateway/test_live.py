@@ -100,7 +100,7 @@ async def test_a_removed_key_ends_its_sessions_only(world: World) -> None:
 
 async def test_other_jobs_are_left_alone(world: World) -> None:
     second = world.store.put(running_job(world.task_port, name="second", uid=make_uid(2)))
-    world.store.host_keys[f"{second.uid}-0-0"] = world.store.host_keys[f"{world.job.uid}-0-0"]
+    world.store.task_keys.pems[f"{second.uid}-0-0"] = world.store.task_keys.pems[f"{world.job.uid}-0-0"]
     async with (
         program(world.argv("echo started; exec sleep 60")) as ending,
         program(world.argv("echo started; read line; echo $line", name="second")) as staying,
@@ -231,14 +231,14 @@ async def test_a_store_that_is_away_for_a_while_costs_no_session(world: World) -
 
 async def test_an_event_that_is_being_written_when_the_gateway_ends_is_written_once(tmp_path: Path) -> None:
     async with make_world(tmp_path) as world:
-        note, writing, goes_on = world.store.note, asyncio.Event(), asyncio.Event()
+        note, writing, goes_on = world.store.events.note, asyncio.Event(), asyncio.Event()
 
         async def slow(uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
             writing.set()
             await goes_on.wait()
             await note(uid, events, at)
 
-        world.store.note = slow  # type: ignore[method-assign]
+        world.store.events.note = slow  # type: ignore[method-assign]
         async with gateway(world) as stop:
             watchers = [task for task in asyncio.all_tasks() if task.get_name() == "gateway-watch"]
             assert (await world.ssh("true")).status == 0

@@ -30,7 +30,7 @@ from pai_backend.model.ids import JobUid, slot_of
 from pai_backend.model.job import Job, JobExit, State
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.free_ports import free_port
 from tests.support.sealing import KEYS
 from tests.support.ssh_world import USER, Outcome, answers, program, run, running_job, write_key
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.asyncio
 class Site:
     """A running job of a small but real installation, and how a client reaches it."""
 
-    store: SqlStore
+    store: Store
     job: Job
     epoch: int
     client: list[str]
@@ -54,19 +54,19 @@ class Site:
 
     async def finish(self) -> None:
         ended = self.job.model_copy(update={"state": State.SUCCEEDED, "exit": JobExit(status=0, message="")})
-        await self.store.save(ended, seen=self.job, epoch=self.epoch, events=(), at=datetime.now(UTC))
+        await self.store.jobs.save(ended, seen=self.job, epoch=self.epoch, events=(), at=datetime.now(UTC))
 
 
 @pytest_asyncio.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    store = SqlStore(f"sqlite:///{tmp_path / 'pai.sqlite'}", KEYS)
+    store = Store(f"sqlite:///{tmp_path / 'pai.sqlite'}", KEYS)
     await store.open()
     engine = LocalEngine(tmp_path / "engine", [simulated_node("carol", "TITANX", 1, 2, 1000)])
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     job, epoch = await _running(store, engine)
     public = parse_public_key(write_key(tmp_path / "id"))
     added = datetime.now(UTC)
-    await store.add_key(UserKey(public.fingerprint, USER, public.line, "", added), Act(USER, added))
+    await store.user_keys.add(UserKey(public.fingerprint, USER, public.line, "", added), Act(USER, added))
     options = GatewayOptions(port=0, drain_s=0.1)
     serving = [
         asyncio.create_task(serve_agent(tmp_path / "engine", stop)),
@@ -88,16 +88,16 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         task.result()
 
 
-async def _running(store: SqlStore, engine: LocalEngine) -> tuple[Job, int]:
+async def _running(store: Store, engine: LocalEngine) -> tuple[Job, int]:
     """Submit a job, place and start its task as the controller would."""
     # Of no other test: tasks are known, and ended, by their uid in the environment of their processes.
     running = running_job(free_port(), uid=JobUid(f"j{secrets.token_hex(8)}"))
     waiting = running.model_copy(update={"state": State.WAITING, "tasks": ()})
-    seen = await store.submit(waiting, b"{}", "job.json", "application/json", [])
-    lease = await store.acquire_lease("test", 600, datetime.now(UTC))
+    seen = await store.jobs.submit(waiting, b"{}", "job.json", "application/json", [])
+    lease = await store.leadership.acquire("test", 600, datetime.now(UTC))
     assert lease is not None
     update = {"state": State.RUNNING, "tasks": running.tasks}
-    job = await store.save(
+    job = await store.jobs.save(
         seen.model_copy(update=update), seen=seen, epoch=lease.epoch, events=(), at=datetime.now(UTC)
     )
     task = job.tasks[0]

@@ -241,7 +241,7 @@ async def test_jobs_of_one_name_have_outputs_of_their_own(site: ApiSite, root: P
         for client, user in ((bob, "bob"), (alice, "alice")):  # whoever comes first has no more than the other
             answer = await client.post("/api/v2/jobs", content=scm_document(), params={"name": "train"})
             assert answer.status_code == 202, answer.text
-            job = await site.store.find(f"{user}~train")
+            job = await site.store.jobs.find(f"{user}~train")
             places[user] = directories(job, str(root)).output_dir
             place = root / "Output" / user / job.uid
             assert places[user] == str(place)

@@ -8,26 +8,26 @@ import pytest
 
 from pai_backend.model.errors import StaleVersion
 from pai_backend.store.base import Fenced
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.store.versions import MOST_KEPT, Origin
 from pai_backend.testing.builders import T0
 
 SECOND = timedelta(seconds=1)
 
 
-async def controller(store: SqlStore) -> int:
-    lease = await store.acquire_lease("one", 10, T0, force=True)
+async def controller(store: Store) -> int:
+    lease = await store.leadership.acquire("one", 10, T0, force=True)
     assert lease is not None
     return lease.epoch
 
 
-async def numbers(store: SqlStore) -> tuple[int, int]:
+async def numbers(store: Store) -> tuple[int, int]:
     state = await store.configs.state()
     return state.number, state.in_force_number
 
 
 @pytest.mark.asyncio
-async def test_a_version_is_recorded_first_and_in_force_when_the_controller_says_so(store: SqlStore) -> None:
+async def test_a_version_is_recorded_first_and_in_force_when_the_controller_says_so(store: Store) -> None:
     epoch = await controller(store)
     assert await numbers(store) == (0, 0)
     made = await store.configs.record("one: 1", "root", T0, 0)
@@ -43,7 +43,7 @@ async def test_a_version_is_recorded_first_and_in_force_when_the_controller_says
 
 
 @pytest.mark.asyncio
-async def test_of_two_who_have_seen_the_same_version_one_is_refused(store: SqlStore, other_store: SqlStore) -> None:
+async def test_of_two_who_have_seen_the_same_version_one_is_refused(store: Store, other_store: Store) -> None:
     await store.configs.record("one: 1", "root", T0, 0)
     with pytest.raises(StaleVersion, match="version 1, not 0"):
         await other_store.configs.record("two: 2", "admin", T0, 0)
@@ -51,7 +51,7 @@ async def test_of_two_who_have_seen_the_same_version_one_is_refused(store: SqlSt
 
 
 @pytest.mark.asyncio
-async def test_a_controller_that_lost_its_lease_changes_nothing(store: SqlStore) -> None:
+async def test_a_controller_that_lost_its_lease_changes_nothing(store: Store) -> None:
     epoch = await controller(store)
     await store.configs.record("one: 1", "root", T0, 0)
     await controller(store)
@@ -63,7 +63,7 @@ async def test_a_controller_that_lost_its_lease_changes_nothing(store: SqlStore)
 
 
 @pytest.mark.asyncio
-async def test_the_first_setting_has_force_at_once_and_a_changed_one_is_a_new_version(store: SqlStore) -> None:
+async def test_the_first_setting_has_force_at_once_and_a_changed_one_is_a_new_version(store: Store) -> None:
     epoch = await controller(store)
     await store.configs.adopt_setting("", T0, epoch, fixed=False)
     assert await numbers(store) == (0, 0)
@@ -74,7 +74,7 @@ async def test_the_first_setting_has_force_at_once_and_a_changed_one_is_a_new_ve
 
 
 @pytest.mark.asyncio
-async def test_what_was_applied_outlives_a_setting_that_stays_as_it_was(store: SqlStore) -> None:
+async def test_what_was_applied_outlives_a_setting_that_stays_as_it_was(store: Store) -> None:
     epoch = await controller(store)
     await store.configs.adopt_setting("file", T0, epoch, fixed=False)
     await store.configs.record("applied", "root", T0, 1)
@@ -83,7 +83,7 @@ async def test_what_was_applied_outlives_a_setting_that_stays_as_it_was(store: S
 
 
 @pytest.mark.asyncio
-async def test_a_fixed_setting_comes_back_over_what_was_applied(store: SqlStore) -> None:
+async def test_a_fixed_setting_comes_back_over_what_was_applied(store: Store) -> None:
     epoch = await controller(store)
     await store.configs.adopt_setting("file", T0, epoch, fixed=True)
     await store.configs.record("applied", "root", T0, 1)
@@ -94,7 +94,7 @@ async def test_a_fixed_setting_comes_back_over_what_was_applied(store: SqlStore)
 
 
 @pytest.mark.asyncio
-async def test_old_versions_are_forgotten_but_never_the_one_in_force_nor_the_settings_last(store: SqlStore) -> None:
+async def test_old_versions_are_forgotten_but_never_the_one_in_force_nor_the_settings_last(store: Store) -> None:
     epoch = await controller(store)
     await store.configs.adopt_setting("file", T0, epoch, fixed=False)
     await store.configs.record("two", "root", T0, 1)
@@ -108,7 +108,7 @@ async def test_old_versions_are_forgotten_but_never_the_one_in_force_nor_the_set
 
 
 @pytest.mark.asyncio
-async def test_recording_wakes_whoever_waits_for_changes(store: SqlStore) -> None:
-    mark = await store.wait_change(-1, 0)
+async def test_recording_wakes_whoever_waits_for_changes(store: Store) -> None:
+    mark = await store.changes.wait(-1, 0)
     await store.configs.record("one", "root", T0, 0)
-    assert await store.wait_change(mark, 60) != mark
+    assert await store.changes.wait(mark, 60) != mark

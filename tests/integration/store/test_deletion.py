@@ -16,7 +16,7 @@ from pai_backend.store.base import CannotTakeBack, JobFilter, UserKey, peer_key_
 from pai_backend.store.deletion import FRESH, TOLD, Cause, Deletion, Retention
 from pai_backend.store.grants import Act, Certificate, Share
 from pai_backend.store.orphans import Orphan
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.store.tables import metadata
 from pai_backend.store.taking_back import LostJob
 from pai_backend.testing.builders import T0, make_job, make_uid
@@ -25,13 +25,13 @@ LATER = T0 + timedelta(days=2)
 ACT = Act("alice", T0)
 
 
-async def finished(store: SqlStore, number: int = 0, *, forgotten: bool = True, completed_at: datetime = T0) -> Job:
+async def finished(store: Store, number: int = 0, *, forgotten: bool = True, completed_at: datetime = T0) -> Job:
     """Store a job that has ended, with its tasks forgotten by the engine or not."""
     job = make_job(f"job-{number}", uid=make_uid(number))
-    job = await store.submit(job, b"document", "job.yaml", "application/yaml", [NewEvent("job.submitted", {})])
+    job = await store.jobs.submit(job, b"document", "job.yaml", "application/yaml", [NewEvent("job.submitted", {})])
     tasks = tuple(task.model_copy(update={"forgotten": forgotten, "phase": Phase.ENDED}) for task in job.tasks)
     changes = {"state": State.SUCCEEDED, "phase": Phase.ENDED, "tasks": tasks, "completed_at": completed_at}
-    return await store.save(
+    return await store.jobs.save(
         job.model_copy(update=changes),
         seen=job,
         epoch=await controlling(store),
@@ -41,8 +41,8 @@ async def finished(store: SqlStore, number: int = 0, *, forgotten: bool = True, 
     )
 
 
-async def controlling(store: SqlStore) -> int:
-    lease = await store.lease() or await store.acquire_lease("test", 3600.0, T0, force=True)
+async def controlling(store: Store) -> int:
+    lease = await store.leadership.latest() or await store.leadership.acquire("test", 3600.0, T0, force=True)
     assert lease is not None
     return lease.epoch
 
@@ -52,7 +52,7 @@ def _counting(table: Table, column: Column[str], uid: JobUid) -> Callable[[Conne
     return lambda conn: int(conn.scalar(query) or 0)
 
 
-async def rows_of(store: SqlStore, uid: JobUid) -> dict[str, int]:
+async def rows_of(store: Store, uid: JobUid) -> dict[str, int]:
     """How many rows of each table are about a job, by whichever column names it."""
     found = {}
     for table in metadata.sorted_tables:
@@ -63,15 +63,15 @@ async def rows_of(store: SqlStore, uid: JobUid) -> dict[str, int]:
 
 
 @pytest.mark.asyncio
-async def test_nothing_about_a_deleted_job_stays_but_the_mark_the_last_event_and_the_audit(store: SqlStore) -> None:
+async def test_nothing_about_a_deleted_job_stays_but_the_mark_the_last_event_and_the_audit(store: Store) -> None:
     job, other = await finished(store, 1), await finished(store, 2)
     for each in (job, other):
-        await store.put_task_key(slot(each.uid, 0, 0), "pem", "ssh-ed25519 AAAA")
-        await store.add_key(UserKey(f"SHA256:{each.uid}", "alice", "ssh-ed25519 AAAA", "", T0, job=each.uid), ACT)
+        await store.task_keys.put(slot(each.uid, 0, 0), "pem", "ssh-ed25519 AAAA")
+        await store.user_keys.add(UserKey(f"SHA256:{each.uid}", "alice", "ssh-ed25519 AAAA", "", T0, job=each.uid), ACT)
         made = Certificate(int(each.uid[1]), "alice", "SHA256:k", "ca", ("a",), limits_of([]), T0, LATER, job=each.uid)
         await store.grants.issue(made, ACT)
-    await store.ask_why(job.uid, T0)
-    await store.tag(job.uid, "old")
+    await store.explanations.ask(job.uid, T0)
+    await store.jobs.tag(job.uid, "old")
     before = await rows_of(store, other.uid)
 
     assert await store.deletion.request(job.uid, "alice", LATER)
@@ -80,27 +80,27 @@ async def test_nothing_about_a_deleted_job_stays_but_the_mark_the_last_event_and
     assert await rows_of(store, other.uid) == before
     assert before.keys() >= {"jobs", "tasks", "documents", "task_keys", "port_leases", "user_keys", "certificates"}
     with pytest.raises(NoSuchJob):
-        await store.find(f"alice~{job.name}")
-    assert await store.by_alias(job.alias) is None
-    listed, total = await store.list_jobs(JobFilter())
+        await store.jobs.find(f"alice~{job.name}")
+    assert await store.jobs.by_alias(job.alias) is None
+    listed, total = await store.jobs.page(JobFilter())
     assert ([row.uid for row in listed], total) == ([other.uid], 1)
-    assert sum((await store.job_counts()).values()) == 1
+    assert sum((await store.jobs.counts()).values()) == 1
 
 
 @pytest.mark.asyncio
-async def test_a_job_that_has_not_ended_is_not_deleted(store: SqlStore) -> None:
-    job = await store.submit(make_job(), b"", "", "", [])
+async def test_a_job_that_has_not_ended_is_not_deleted(store: Store) -> None:
+    job = await store.jobs.submit(make_job(), b"", "", "", [])
 
     with pytest.raises(NotFinished) as refusal:
         await store.deletion.request(job.uid, "alice", T0)
 
     assert "pai stop" in refusal.value.hint
-    assert await store.job(job.uid) == job
+    assert await store.jobs.get(job.uid) == job
     assert await store.deletion.pending(None, 10) == []
 
 
 @pytest.mark.asyncio
-async def test_deleting_no_job_is_an_error_also_after_it_was_deleted(store: SqlStore) -> None:
+async def test_deleting_no_job_is_an_error_also_after_it_was_deleted(store: Store) -> None:
     job = await finished(store)
     await store.deletion.request(job.uid, "alice", LATER)
 
@@ -110,43 +110,43 @@ async def test_deleting_no_job_is_an_error_also_after_it_was_deleted(store: SqlS
 
 
 @pytest.mark.asyncio
-async def test_a_job_whose_tasks_the_engine_still_has_is_deleted_once_they_are_forgotten(store: SqlStore) -> None:
+async def test_a_job_whose_tasks_the_engine_still_has_is_deleted_once_they_are_forgotten(store: Store) -> None:
     job, epoch = await finished(store, forgotten=False), await controlling(store)
 
     assert not await store.deletion.request(job.uid, "alice", LATER)
     assert not await store.deletion.request(job.uid, "bob", LATER)
     assert await store.deletion.pending(None, 10) == [Deletion(job.uid, LATER, gone=False)]
     assert await store.deletion.remove([job.uid], Cause.RETENTION, LATER, epoch) == []
-    stored = await store.job(job.uid)
+    stored = await store.jobs.get(job.uid)
     tasks = tuple(task.model_copy(update={"forgotten": True}) for task in stored.tasks)
-    await store.save(stored.model_copy(update={"tasks": tasks}), seen=stored, epoch=epoch, events=[], at=LATER)
+    await store.jobs.save(stored.model_copy(update={"tasks": tasks}), seen=stored, epoch=epoch, events=[], at=LATER)
 
     assert await store.deletion.remove([job.uid], Cause.RETENTION, LATER, epoch) == [job.uid]
-    (told,), _ = await store.recent_events("0", None)
+    (told,), _ = await store.events.recent("0", None)
     assert (told.type, told.payload) == ("job.deleted", {"name": job.name, "by": "alice", "cause": "user"})
 
 
 @pytest.mark.asyncio
-async def test_followers_of_all_jobs_hear_of_it_and_miss_nothing_after_it(store: SqlStore) -> None:
+async def test_followers_of_all_jobs_hear_of_it_and_miss_nothing_after_it(store: Store) -> None:
     """SQLite would give the positions of deleted events again: a follower behind them would not see the new ones."""
     job = await finished(store, 1)
-    _, position = await store.recent_events(None, "alice")
+    _, position = await store.events.recent(None, "alice")
 
     await store.deletion.request(job.uid, "alice", LATER)
-    told, position = await store.recent_events(position, "alice")
+    told, position = await store.events.recent(position, "alice")
     after = await finished(store, 2)
-    news, _ = await store.recent_events(position, "alice")
+    news, _ = await store.events.recent(position, "alice")
 
     assert [(event.job, event.type) for event in told] == [(job.uid, "job.deleted")]
     assert [(event.job, event.type) for event in news] == [
         (after.uid, "job.submitted"),
         (after.uid, "job.succeeded"),
     ]
-    assert (await store.recent_events("0", "bob"))[0] == []
+    assert (await store.events.recent("0", "bob"))[0] == []
 
 
 @pytest.mark.asyncio
-async def test_a_mark_is_closed_once_and_swept_with_its_event_after_a_week(store: SqlStore) -> None:
+async def test_a_mark_is_closed_once_and_swept_with_its_event_after_a_week(store: Store) -> None:
     job, epoch = await finished(store, 1), await controlling(store)
     await store.deletion.request(job.uid, "alice", LATER)
     assert await store.deletion.pending(None, 10) == [Deletion(job.uid, LATER, gone=True)]
@@ -164,7 +164,7 @@ async def test_a_mark_is_closed_once_and_swept_with_its_event_after_a_week(store
 
 
 @pytest.mark.asyncio
-async def test_a_mark_of_a_job_whose_rows_are_there_cannot_be_closed(store: SqlStore) -> None:
+async def test_a_mark_of_a_job_whose_rows_are_there_cannot_be_closed(store: Store) -> None:
     job, epoch = await finished(store, forgotten=False), await controlling(store)
     await store.deletion.request(job.uid, "alice", LATER)
 
@@ -174,7 +174,7 @@ async def test_a_mark_of_a_job_whose_rows_are_there_cannot_be_closed(store: SqlS
 
 
 @pytest.mark.asyncio
-async def test_open_marks_are_read_page_by_page(store: SqlStore) -> None:
+async def test_open_marks_are_read_page_by_page(store: Store) -> None:
     for number in range(5):
         job = await finished(store, number)
         await store.deletion.request(job.uid, "alice", LATER + timedelta(seconds=number // 2))
@@ -188,11 +188,11 @@ async def test_open_marks_are_read_page_by_page(store: SqlStore) -> None:
 
 
 @pytest.mark.asyncio
-async def test_finished_jobs_go_by_age_and_by_number_the_oldest_first(store: SqlStore) -> None:
+async def test_finished_jobs_go_by_age_and_by_number_the_oldest_first(store: Store) -> None:
     now = T0 + timedelta(days=10)
     for number in range(4):
         await finished(store, number, completed_at=T0 + timedelta(days=number))
-    await store.submit(make_job("waits", uid=make_uid(9)), b"", "", "", [])
+    await store.jobs.submit(make_job("waits", uid=make_uid(9)), b"", "", "", [])
 
     async def expired(limit: int = 10, **keep: object) -> list[JobUid]:
         return await store.deletion.expired(Retention(**keep), now, limit)  # type: ignore[arg-type]
@@ -206,7 +206,7 @@ async def test_finished_jobs_go_by_age_and_by_number_the_oldest_first(store: Sql
 
 
 @pytest.mark.asyncio
-async def test_a_job_that_has_just_ended_is_not_deleted_to_make_room(store: SqlStore) -> None:
+async def test_a_job_that_has_just_ended_is_not_deleted_to_make_room(store: Store) -> None:
     await finished(store, 1, completed_at=T0)
     await finished(store, 2, completed_at=T0)
 
@@ -215,7 +215,7 @@ async def test_a_job_that_has_just_ended_is_not_deleted_to_make_room(store: SqlS
 
 
 @pytest.mark.asyncio
-async def test_jobs_go_when_the_database_is_larger_than_allowed(store: SqlStore, database_url: str) -> None:
+async def test_jobs_go_when_the_database_is_larger_than_allowed(store: Store, database_url: str) -> None:
     await finished(store, 1, completed_at=T0)
 
     found = await store.deletion.expired(Retention(bytes=1), LATER, 10)
@@ -226,7 +226,7 @@ async def test_jobs_go_when_the_database_is_larger_than_allowed(store: SqlStore,
 
 
 @pytest.mark.asyncio
-async def test_a_job_with_an_orphan_or_with_tasks_to_be_forgotten_is_never_removed(store: SqlStore) -> None:
+async def test_a_job_with_an_orphan_or_with_tasks_to_be_forgotten_is_never_removed(store: Store) -> None:
     epoch = await controlling(store)
     with_orphan, with_task = await finished(store, 1), await finished(store, 2, forgotten=False)
     orphan = Orphan(with_orphan.tasks[0].uid, "", "running", None, T0, "it is from another time")
@@ -239,7 +239,7 @@ async def test_a_job_with_an_orphan_or_with_tasks_to_be_forgotten_is_never_remov
 
 
 @pytest.mark.asyncio
-async def test_nothing_is_written_of_a_job_that_was_deleted_meanwhile(store: SqlStore) -> None:
+async def test_nothing_is_written_of_a_job_that_was_deleted_meanwhile(store: Store) -> None:
     """Whoever has looked it up before its deletion writes after it."""
     job, epoch = await finished(store, 1), await controlling(store)
     await store.deletion.request(job.uid, "alice", LATER)
@@ -249,13 +249,13 @@ async def test_nothing_is_written_of_a_job_that_was_deleted_meanwhile(store: Sql
     with pytest.raises(NoSuchJob):
         await store.grants.share(share, ACT)
     with pytest.raises(NoSuchJob):
-        await store.put_task_key(peer_key_slot(job.uid), "pem", "ssh-ed25519 AAAA")
+        await store.task_keys.put(peer_key_slot(job.uid), "pem", "ssh-ed25519 AAAA")
     with pytest.raises(NoSuchJob):
-        await store.note(job.uid, [NewEvent("ssh.login")], LATER)
+        await store.events.note(job.uid, [NewEvent("ssh.login")], LATER)
     with pytest.raises(NoSuchJob):
-        await store.tag(job.uid, "late")
+        await store.jobs.tag(job.uid, "late")
     with pytest.raises(NoSuchJob):
-        await store.request_stop(job.uid, "alice", LATER)
+        await store.jobs.request_stop(job.uid, "alice", LATER)
     with pytest.raises(CannotTakeBack, match="was deleted"):
         await store.recovery.take_back(lost, epoch, LATER)
 

@@ -16,23 +16,23 @@ from pai_backend.model.rights import limits_of
 from pai_backend.store.base import NewEvent, UserKey, job_key_slots
 from pai_backend.store.certificates import KEPT
 from pai_backend.store.grants import Act, Certificate, JobKey, Share, UserCa
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import T0, make_job, make_uid
 
 HOUR = timedelta(hours=1)
 ACT = Act("alice", T0, "192.0.2.7")
 
 
-async def submit(store: SqlStore, number: int = 1) -> Job:
+async def submit(store: Store, number: int = 1) -> Job:
     job = make_job(f"job-{number}", uid=make_uid(number))
-    return await store.submit(job, b"", "", "", [NewEvent("job.submitted")])
+    return await store.jobs.submit(job, b"", "", "", [NewEvent("job.submitted")])
 
 
-async def end(store: SqlStore, job: Job) -> None:
-    lease = await store.acquire_lease("test", 60, T0, force=True)
+async def end(store: Store, job: Job) -> None:
+    lease = await store.leadership.acquire("test", 60, T0, force=True)
     assert lease is not None
     ended = job.model_copy(update={"state": State.FAILED})
-    await store.save(ended, seen=job, epoch=lease.epoch, events=[], at=T0)
+    await store.jobs.save(ended, seen=job, epoch=lease.epoch, events=[], at=T0)
 
 
 def certificate(serial: int, user: str = "alice", **changes: object) -> Certificate:
@@ -41,7 +41,7 @@ def certificate(serial: int, user: str = "alice", **changes: object) -> Certific
 
 
 @pytest.mark.asyncio
-async def test_certificates_are_kept_until_long_after_their_end(store: SqlStore) -> None:
+async def test_certificates_are_kept_until_long_after_their_end(store: Store) -> None:
     largest = certificate(2**53 - 1, job=make_uid(1))
     await store.grants.issue(largest, ACT)
     await store.grants.issue(certificate(2, "bob"), replace(ACT, by="bob"))
@@ -68,8 +68,8 @@ async def test_certificates_are_kept_until_long_after_their_end(store: SqlStore)
 
 
 @pytest.mark.asyncio
-async def test_of_two_authorities_made_at_once_one_counts(store: SqlStore, other_store: SqlStore) -> None:
-    def following(who: SqlStore, after: int, name: str) -> asyncio.Task[UserCa]:
+async def test_of_two_authorities_made_at_once_one_counts(store: Store, other_store: Store) -> None:
+    def following(who: Store, after: int, name: str) -> asyncio.Task[UserCa]:
         made = UserCa(after + 1, f"ssh-ed25519 {name}", f"SHA256:{name}", T0)
         return asyncio.ensure_future(who.grants.follow_ca(after, made, f"private {name}", ACT))
 
@@ -85,7 +85,7 @@ async def test_of_two_authorities_made_at_once_one_counts(store: SqlStore, other
 
 
 @pytest.mark.asyncio
-async def test_shares_and_a_jobs_keys_go_with_its_end(store: SqlStore) -> None:
+async def test_shares_and_a_jobs_keys_go_with_its_end(store: Store) -> None:
     job, other = await submit(store), await submit(store, 2)
     share = Share(job.uid, "bob", limits_of(["port:web"]), T0, "alice", T0 + HOUR)
     await store.grants.share(replace(share, limits=limits_of([])), ACT)
@@ -98,16 +98,16 @@ async def test_shares_and_a_jobs_keys_go_with_its_end(store: SqlStore) -> None:
     assert [each.job for each in await store.grants.shared_by("alice", T0 + HOUR)] == [other.uid]
     assert await store.grants.shared_by("bob", T0) == []
     for slot in (*job_key_slots(job.uid), *job_key_slots(other.uid)):
-        await store.put_task_key(slot, f"private {slot}", "ssh-ed25519 AAAA")
+        await store.task_keys.put(slot, f"private {slot}", "ssh-ed25519 AAAA")
     await end(store, job)
     assert await store.grants.shares(job.uid) == []
     assert [each.job for each in await store.grants.shared_by("alice", T0)] == [other.uid]
-    assert [await store.task_keys(slot) for slot in job_key_slots(job.uid)] == [None, None]
-    assert None not in [await store.task_keys(slot) for slot in job_key_slots(other.uid)]
+    assert [await store.task_keys.get(slot) for slot in job_key_slots(job.uid)] == [None, None]
+    assert None not in [await store.task_keys.get(slot) for slot in job_key_slots(other.uid)]
     name = fingerprint(base64.b64decode("AAAA"))
     assert await store.grants.job_key(name) == JobKey(other.uid, "alice", name)
     with pytest.raises(ReadOnlyJob):
-        await store.put_task_key(job_key_slots(job.uid)[0], "private", "ssh-ed25519 AAAA")
+        await store.task_keys.put(job_key_slots(job.uid)[0], "private", "ssh-ed25519 AAAA")
     with pytest.raises(ReadOnlyJob):
         await store.grants.share(share, ACT)
     with pytest.raises(NoSuchShare):
@@ -118,24 +118,24 @@ async def test_shares_and_a_jobs_keys_go_with_its_end(store: SqlStore) -> None:
 
 
 @pytest.mark.asyncio
-async def test_keys_get_other_terms_and_take_the_place_of_others(store: SqlStore) -> None:
+async def test_keys_get_other_terms_and_take_the_place_of_others(store: Store) -> None:
     old = UserKey("SHA256:old", "alice", "ssh-ed25519 old", "", T0)
     new = UserKey("SHA256:new", "alice", "ssh-ed25519 new", "", T0 + HOUR, replaces="SHA256:old")
-    await store.add_key(old, ACT)
-    await store.add_key(replace(old, name="laptop", expires_at=T0 + HOUR), ACT)
-    await store.add_key(replace(old, name="laptop", expires_at=T0 + HOUR), ACT)
-    await store.add_key(old, ACT)
+    await store.user_keys.add(old, ACT)
+    await store.user_keys.add(replace(old, name="laptop", expires_at=T0 + HOUR), ACT)
+    await store.user_keys.add(replace(old, name="laptop", expires_at=T0 + HOUR), ACT)
+    await store.user_keys.add(old, ACT)
     limited = await store.grants.key("SHA256:old")
     assert limited is not None
     assert limited.expires_at == T0 + HOUR, "registering it again lifts no limit"
-    await store.add_key(new, ACT)
+    await store.user_keys.add(new, ACT)
     with pytest.raises(InvalidParameters, match="to replace"):
-        await store.add_key(UserKey("SHA256:b", "bob", "ssh-ed25519 b", "", T0, replaces="SHA256:old"), ACT)
-    mark = await store.wait_change(-1, 0)
+        await store.user_keys.add(UserKey("SHA256:b", "bob", "ssh-ed25519 b", "", T0, replaces="SHA256:old"), ACT)
+    mark = await store.changes.wait(-1, 0)
     await store.grants.note_key_use("SHA256:old", T0, "192.0.2.1")
     assert await store.grants.key("SHA256:old") is not None
     await store.grants.note_key_use("SHA256:new", T0, "192.0.2.1")
-    assert await store.wait_change(mark, 60) != mark, "gateways are woken to cut logins of the old one"
+    assert await store.changes.wait(mark, 60) != mark, "gateways are woken to cut logins of the old one"
     assert await store.grants.key("SHA256:old") is None
     assert [event.type for event in reversed(await store.grants.audit(None))] == [
         *("key.registered", "key.changed", "key.registered", "key.removed"),
@@ -143,7 +143,7 @@ async def test_keys_get_other_terms_and_take_the_place_of_others(store: SqlStore
 
 
 @pytest.mark.asyncio
-async def test_lockouts(store: SqlStore) -> None:
+async def test_lockouts(store: Store) -> None:
     for _ in range(2):
         await store.grants.lock_out("bob", ACT)
     assert await store.grants.locked_out(("alice", "bob")) == {"bob"}

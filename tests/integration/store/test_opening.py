@@ -22,7 +22,7 @@ from pai_backend.store import migrate, sqlite
 from pai_backend.store.base import JobFilter
 from pai_backend.store.database import Database
 from pai_backend.store.postgres import PostgresBacking
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.store.tables import metadata
 from pai_backend.testing.builders import make_job
 from pai_backend.testing.free_ports import free_port
@@ -132,9 +132,9 @@ def test_head_is_the_newest_migration_and_every_table_is_in_one() -> None:
 @pytest.mark.asyncio
 async def test_a_store_can_be_opened_again_and_keeps_what_it_had(database_url: str) -> None:
     async with opened(database_url) as store:
-        job = await store.submit(make_job(), b"x", "", "", [])
+        job = await store.jobs.submit(make_job(), b"x", "", "", [])
     async with opened(database_url) as store:
-        assert await store.job(job.uid) == job
+        assert await store.jobs.get(job.uid) == job
 
 
 @pytest.mark.asyncio
@@ -145,7 +145,7 @@ async def test_a_schema_of_a_newer_version_is_refused_with_the_remedy(database_u
         )
 
     with pytest.raises(Unavailable, match="9999") as refusal:
-        await SqlStore(database_url, KEYS).open()
+        await Store(database_url, KEYS).open()
 
     assert "Upgrade jupyter-pai" in refusal.value.hint
 
@@ -153,10 +153,10 @@ async def test_a_schema_of_a_newer_version_is_refused_with_the_remedy(database_u
 def test_an_ordinary_start_imports_neither_alembic_nor_asyncpg(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
-        "from pai_backend.store.sql import SqlStore\n"
+        "from pai_backend.store.sql import Store\n"
         "from tests.support.sealing import KEYS\n"
         "async def main():\n"
-        f"    store = SqlStore('sqlite:///{tmp_path}/pai.sqlite', KEYS); await store.open(); await store.aclose()\n"
+        f"    store = Store('sqlite:///{tmp_path}/pai.sqlite', KEYS); await store.open(); await store.aclose()\n"
         "asyncio.run(main())\n"
         "sys.exit(', '.join(sorted({'alembic', 'asyncpg'} & set(sys.modules))) or 0)"
     )
@@ -172,7 +172,7 @@ def test_an_ordinary_start_imports_neither_alembic_nor_asyncpg(tmp_path: Path) -
 async def test_the_file_is_for_its_owner_only_and_safe_against_a_power_cut(tmp_path: Path) -> None:
     path = tmp_path / "new" / "directory" / "pai.sqlite"
     async with opened(f"sqlite:///{path}") as store:
-        await store.submit(make_job(), b"", "", "", [])
+        await store.jobs.submit(make_job(), b"", "", "", [])
         found = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
         writing = await store._database.write(pragmas, announce=False)
         reading = await store._database.read(pragmas)
@@ -202,7 +202,7 @@ async def test_a_file_that_cannot_be_a_database_is_named(tmp_path: Path, prepare
     prepare(path)  # type: ignore[operator]
 
     with pytest.raises(Unavailable, match=sentence) as refusal:
-        await SqlStore(f"sqlite:///{path}", KEYS).open()
+        await Store(f"sqlite:///{path}", KEYS).open()
 
     assert str(path) in refusal.value.message
     assert refusal.value.hint
@@ -212,14 +212,14 @@ async def test_a_file_that_cannot_be_a_database_is_named(tmp_path: Path, prepare
 async def test_opening_can_be_tried_again(tmp_path: Path) -> None:
     path = tmp_path / "pai.sqlite"
     path.write_bytes(b"not a database, but long enough to be looked at" * 99)
-    store = SqlStore(f"sqlite:///{path}", KEYS)
+    store = Store(f"sqlite:///{path}", KEYS)
     with pytest.raises(Unavailable):
         await store.open()
     path.unlink()
 
     await store.open()
     try:
-        assert (await store.submit(make_job(), b"", "", "", [])).version == 1
+        assert (await store.jobs.submit(make_job(), b"", "", "", [])).version == 1
     finally:
         await store.aclose()
 
@@ -235,10 +235,10 @@ async def test_a_database_that_another_program_keeps_locked_is_unavailable(
         try:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="locked by another process"):
-                await store.submit(make_job(), b"", "", "", [])
-            assert await store.list_jobs(JobFilter()) == ([], 0), "reading goes on"
+                await store.jobs.submit(make_job(), b"", "", "", [])
+            assert await store.jobs.page(JobFilter()) == ([], 0), "reading goes on"
             other.execute("ROLLBACK")
-            assert (await store.submit(make_job(), b"", "", "", [])).version == 1
+            assert (await store.jobs.submit(make_job(), b"", "", "", [])).version == 1
         finally:
             other.close()
 
@@ -255,11 +255,11 @@ async def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
             lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pages}").scalar_one(), announce=False
         )
         with pytest.raises(Unavailable, match="the disk is full"):
-            await store.submit(make_job(), b"x" * 1_000_000, "", "", [])
+            await store.jobs.submit(make_job(), b"x" * 1_000_000, "", "", [])
         await store._database.write(
             lambda conn: conn.exec_driver_sql("PRAGMA max_page_count=1000000").scalar_one(), announce=False
         )
-        assert (await store.submit(make_job(), b"x" * 1_000_000, "", "", [])).version == 1
+        assert (await store.jobs.submit(make_job(), b"x" * 1_000_000, "", "", [])).version == 1
 
 
 @pytest.mark.parametrize(
@@ -267,26 +267,26 @@ async def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
 )
 def test_a_url_that_cannot_be_used_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(InvalidParameters) as refusal:
-        SqlStore(url, KEYS)
+        Store(url, KEYS)
     assert "sqlite" in refusal.value.hint
 
 
 @pytest.mark.asyncio
 async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
-    store = SqlStore(f"sqlite:///{tmp_path}/pai.sqlite", KEYS)
+    store = Store(f"sqlite:///{tmp_path}/pai.sqlite", KEYS)
     with pytest.raises(Bug, match="not open"):
-        await store.dirty()
+        await store.jobs.dirty()
     await store.open()
     await store.aclose()
     await store.aclose()
     with pytest.raises(Bug, match="closed"):
-        await store.submit(make_job(), b"", "", "", [])
+        await store.jobs.submit(make_job(), b"", "", "", [])
 
 
 @pytest.mark.asyncio
 async def test_no_file_is_left_open_after_closing(tmp_path: Path) -> None:
     async with opened(f"sqlite:///{tmp_path}/pai.sqlite") as store:
-        await store.submit(make_job(), b"", "", "", [])
+        await store.jobs.submit(make_job(), b"", "", "", [])
         assert any(tmp_path in Path(file.path).parents for file in psutil.Process().open_files())
 
     assert not any(tmp_path in Path(file.path).parents for file in psutil.Process().open_files())
@@ -300,7 +300,7 @@ async def test_a_server_that_is_not_there_is_named_without_its_password() -> Non
     port = free_port()
 
     with pytest.raises(Unavailable) as refusal:
-        await SqlStore(f"postgresql://pai:{SECRET}@127.0.0.1:{port}/jobs", KEYS).open()
+        await Store(f"postgresql://pai:{SECRET}@127.0.0.1:{port}/jobs", KEYS).open()
 
     assert f"127.0.0.1:{port}, database jobs, cannot be reached" in refusal.value.message
     assert SECRET not in f"{refusal.value!r} {refusal.value.body()!r} {refusal.value.__cause__!r}"
@@ -311,7 +311,7 @@ async def test_a_database_that_does_not_exist_is_said(postgres_server: PostgresS
     url = postgres_server.new_database()
 
     with pytest.raises(Unavailable, match="has no database of that name") as refusal:
-        await SqlStore(f"{url}_other", KEYS).open()
+        await Store(f"{url}_other", KEYS).open()
 
     assert "createdb" in refusal.value.hint
 
@@ -321,7 +321,7 @@ async def test_a_server_that_was_away_is_used_again(postgres_server: PostgresSer
     url = postgres_server.new_database()
     database = url.rsplit("/", 1)[1]
     async with opened(url) as store:
-        job = await store.submit(make_job(), b"", "", "", [])
+        job = await store.jobs.submit(make_job(), b"", "", "", [])
         postgres_server.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
 
-        assert await store.job(job.uid) == job
+        assert await store.jobs.get(job.uid) == job

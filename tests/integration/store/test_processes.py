@@ -15,7 +15,7 @@ import pytest
 from pai_backend.store import migrate
 from pai_backend.store.base import NewEvent
 from pai_backend.store.postgres import WRITE_LOCK, PostgresBacking
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import T0, make_job, make_uid
 from tests.support.postgres import PostgresServer
 from tests.support.stores import opened
@@ -77,49 +77,49 @@ async def test_what_was_acknowledged_is_there_after_a_kill(database_url: str) ->
         assert await process.wait() == -signal.SIGKILL
 
     async with opened(database_url) as store:
-        jobs = {job.name: job for job in await store.unfinished()}
+        jobs = {job.name: job for job in await store.jobs.unfinished()}
         assert acknowledged <= set(jobs)
         for name, job in jobs.items():
-            assert await store.document(job.uid) == (
+            assert await store.jobs.document(job.uid) == (
                 f"document of {name}".encode(),
                 f"{name}.json",
                 "application/json",
             ), "each job is whole, the unacknowledged ones too"
-            assert [event.seq for event in await store.events(job.uid)] == [1]
-        assert await store.submit(make_job("after", uid=make_uid(0)), b"", "", "", [])
+            assert [event.seq for event in await store.events.of_job(job.uid)] == [1]
+        assert await store.jobs.submit(make_job("after", uid=make_uid(0)), b"", "", "", [])
 
 
 @pytest.mark.asyncio
-async def test_a_commit_of_another_process_wakes_who_waits(store: SqlStore, database_url: str) -> None:
+async def test_a_commit_of_another_process_wakes_who_waits(store: Store, database_url: str) -> None:
     async with child("once", database_url) as process:
         assert await hear(process) == "ready"
         mark = await settled_mark(store)
 
-        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
+        waiting = asyncio.create_task(store.changes.wait(mark, ANSWER_S))
         await tell(process, "from-outside")
         async with asyncio.timeout(ANSWER_S / 2):  # woken, not timed out
             assert await waiting != mark
-        assert [job.name for job in await store.dirty()] == ["from-outside"]
+        assert [job.name for job in await store.jobs.dirty()] == ["from-outside"]
 
 
 @pytest.mark.asyncio
-async def test_a_commit_of_another_process_between_two_waits_is_not_missed(store: SqlStore, database_url: str) -> None:
+async def test_a_commit_of_another_process_between_two_waits_is_not_missed(store: Store, database_url: str) -> None:
     mark = await settled_mark(store)
     async with child("once", database_url) as process:
         assert await hear(process) == "ready"
         await tell(process, "between")
         assert await hear(process) == "between"
 
-    assert await store.wait_change(mark, ANSWER_S) != mark
+    assert await store.changes.wait(mark, ANSWER_S) != mark
 
 
 @pytest.mark.asyncio
-async def test_a_commit_of_this_process_wakes_at_once(store: SqlStore) -> None:
+async def test_a_commit_of_this_process_wakes_at_once(store: Store) -> None:
     mark = await settled_mark(store)
-    waiting = [asyncio.create_task(store.wait_change(mark, ANSWER_S)) for _ in range(3)]
+    waiting = [asyncio.create_task(store.changes.wait(mark, ANSWER_S)) for _ in range(3)]
     await asyncio.sleep(0)
 
-    await store.submit(make_job(), b"", "", "", [NewEvent("job.submitted")])
+    await store.jobs.submit(make_job(), b"", "", "", [NewEvent("job.submitted")])
 
     async with asyncio.timeout(60):
         marks = set(await asyncio.gather(*waiting))
@@ -128,53 +128,51 @@ async def test_a_commit_of_this_process_wakes_at_once(store: SqlStore) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_look_at_the_mark_finds_every_commit_of_others_and_none_else(
-    store: SqlStore, database_url: str
-) -> None:
+async def test_a_look_at_the_mark_finds_every_commit_of_others_and_none_else(store: Store, database_url: str) -> None:
     """Also those that leave no event; a snapshot for a request must have all that was committed before it."""
     async with opened(database_url) as other:
         mark = await settled_mark(store)
         for number in range(LOOKS):
-            await other.submit(make_job(f"job{number}", uid=make_uid(number)), b"", "", "", [])
-            seen, mark = mark, await store.change_mark()
+            await other.jobs.submit(make_job(f"job{number}", uid=make_uid(number)), b"", "", "", [])
+            seen, mark = mark, await store.changes.look()
             assert mark > seen, f"commit {number}"
-            assert await store.change_mark() == mark
-        await store.submit(make_job("own", uid=make_uid(LOOKS)), b"", "", "", [])
-        assert await store.change_mark() > mark
+            assert await store.changes.look() == mark
+        await store.jobs.submit(make_job("own", uid=make_uid(LOOKS)), b"", "", "", [])
+        assert await store.changes.look() > mark
 
 
 @pytest.mark.asyncio
-async def test_looks_at_the_same_time_all_find_a_commit(store: SqlStore, database_url: str) -> None:
+async def test_looks_at_the_same_time_all_find_a_commit(store: Store, database_url: str) -> None:
     async with opened(database_url) as other:
         mark = await settled_mark(store)
-        await other.submit(make_job(), b"", "", "", [])
-        assert all(seen > mark for seen in await asyncio.gather(*(store.change_mark() for _ in range(8))))
+        await other.jobs.submit(make_job(), b"", "", "", [])
+        assert all(seen > mark for seen in await asyncio.gather(*(store.changes.look() for _ in range(8))))
 
 
 @pytest.mark.asyncio
-async def test_a_lease_that_is_renewed_wakes_nobody(store: SqlStore) -> None:
-    await store.acquire_lease("one", 10.0, T0)
+async def test_a_lease_that_is_renewed_wakes_nobody(store: Store) -> None:
+    await store.leadership.acquire("one", 10.0, T0)
     mark = await settled_mark(store)
 
-    await store.renew_lease(1, 10.0, T0)
+    await store.leadership.renew(1, 10.0, T0)
 
-    assert await store.wait_change(mark, 0.3) == mark
+    assert await store.changes.wait(mark, 0.3) == mark
 
 
 @pytest.mark.asyncio
 async def test_a_closed_store_sends_home_who_waits(database_url: str) -> None:
     async with opened(database_url) as store:
         mark = await settled_mark(store)
-        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
+        waiting = asyncio.create_task(store.changes.wait(mark, ANSWER_S))
         await asyncio.sleep(0)
     async with asyncio.timeout(60):
         assert await waiting != mark
 
 
-async def settled_mark(store: SqlStore) -> int:
+async def settled_mark(store: Store) -> int:
     """The mark once a look finds no change: PostgreSQL's first look counts as one."""
-    mark = await store.change_mark()
-    while (new := await store.change_mark()) != mark:
+    mark = await store.changes.look()
+    while (new := await store.changes.look()) != mark:
         mark = new
     return mark
 
@@ -191,7 +189,7 @@ async def test_the_listener_comes_back_after_its_connection_is_cut(
     database = url.rsplit("/", 1)[1]
     async with opened(url) as store, opened(url) as other:
         mark = await settled_mark(store)
-        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
+        waiting = asyncio.create_task(store.changes.wait(mark, ANSWER_S))
 
         cut = await asyncio.to_thread(
             postgres_server.sql,
@@ -202,11 +200,11 @@ async def test_the_listener_comes_back_after_its_connection_is_cut(
         assert await waiting != mark, "a lost listener wakes: something may have been missed"
 
         mark = await settled_mark(store)
-        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
-        await other.submit(make_job(), b"", "", "", [])
+        waiting = asyncio.create_task(store.changes.wait(mark, ANSWER_S))
+        await other.jobs.submit(make_job(), b"", "", "", [])
         async with asyncio.timeout(ANSWER_S / 2):
             assert await waiting != mark
-        assert (await store.find("alice~job")).name == "job"
+        assert (await store.jobs.find("alice~job")).name == "job"
 
 
 @pytest.mark.asyncio
@@ -218,16 +216,16 @@ async def test_a_look_waits_for_a_notification_that_is_late(postgres_server: Pos
         listener = await listening_process(store)
         os.kill(listener, signal.SIGSTOP)
         try:
-            await other.submit(make_job(), b"", "", "", [])
-            look = asyncio.create_task(store.change_mark())
+            await other.jobs.submit(make_job(), b"", "", "", [])
+            look = asyncio.create_task(store.changes.look())
             for _ in range(5):  # enough for a look that asked another connection only
-                await store.job_counts()
+                await store.jobs.counts()
         finally:
             os.kill(listener, signal.SIGCONT)
         assert await look > mark
 
 
-async def listening_process(store: SqlStore) -> int:
+async def listening_process(store: Store) -> int:
     """The server's process that sends notifications to the store."""
     backing = store._database.backing
     assert isinstance(backing, PostgresBacking)
@@ -243,8 +241,8 @@ async def test_events_of_interleaved_transactions_are_never_passed_over(postgres
     url = postgres_server.new_database()
     database = url.rsplit("/", 1)[1]
     async with opened(url) as store:
-        job = await store.submit(make_job("first", uid=make_uid(1)), b"", "", "", [])
-        _, start = await store.recent_events(None, None)
+        job = await store.jobs.submit(make_job("first", uid=make_uid(1)), b"", "", "", [])
+        _, start = await store.events.recent(None, None)
         insert = (
             f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK}); "
             "INSERT INTO events (job, username, seq, at, type, payload) "
@@ -258,16 +256,16 @@ async def test_events_of_interleaved_transactions_are_never_passed_over(postgres
             while await hear(psql) != "inserted":
                 continue
             quick = asyncio.create_task(
-                store.submit(make_job("second", uid=make_uid(2)), b"", "", "", [NewEvent("quick")])
+                store.jobs.submit(make_job("second", uid=make_uid(2)), b"", "", "", [NewEvent("quick")])
             )
             await until_a_writer_waits(postgres_server)
 
-            assert await store.recent_events(start, None) == ([], start)
+            assert await store.events.recent(start, None) == ([], start)
             assert not quick.done()
             psql.stdin.write(b"COMMIT;\n\\echo committed\n")
             await psql.stdin.drain()
             await quick
-            events, _ = await store.recent_events(start, None)
+            events, _ = await store.events.recent(start, None)
         finally:
             psql.kill()
             await psql.wait()

@@ -15,7 +15,7 @@ from pai_backend.model.spec import ImageAuth
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import key_id, new_key
 from pai_backend.store.keyring import GivenKeys, KeyFile, SecretKeyError
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.postgres import PostgresServer, programs
 from tests.support.sealing import KEYS
@@ -53,22 +53,22 @@ def holds(raw: bytes, value: str) -> bool:
     )
 
 
-async def submit(store: SqlStore, number: int = 1, source: bytes = PLANTED.encode()) -> None:
+async def submit(store: Store, number: int = 1, source: bytes = PLANTED.encode()) -> None:
     role = make_role(command=f"login {PLANTED}").model_copy(
         update={"image_auth": ImageAuth(username="alice", password=PLANTED)}
     )
     spec = make_spec(f"job-{number}", roles=[role], env={"PASSWORD": PLANTED})
     job = make_job(spec.name, uid=make_uid(number), spec=spec)
-    await store.submit(
+    await store.jobs.submit(
         job, source, "", "", [NewEvent("job.submitted")], secrets={"key": PLANTED, "n": [1, {"x": None}]}
     )
 
 
 @pytest.mark.asyncio
-async def test_nothing_secret_can_be_read_in_the_database(store: SqlStore, raw: RawDatabase) -> None:
+async def test_nothing_secret_can_be_read_in_the_database(store: Store, raw: RawDatabase) -> None:
     await submit(store)
-    await store.secret("signing", PLANTED)
-    await store.put_task_key("slot", PLANTED, "ssh-ed25519 AAAA")
+    await store.secrets.get("signing", PLANTED)
+    await store.task_keys.put("slot", PLANTED, "ssh-ed25519 AAAA")
 
     kept = raw.read()
 
@@ -77,43 +77,43 @@ async def test_nothing_secret_can_be_read_in_the_database(store: SqlStore, raw: 
 
 
 @pytest.mark.asyncio
-async def test_everything_comes_back_as_it_was(store: SqlStore, other_store: SqlStore) -> None:
+async def test_everything_comes_back_as_it_was(store: Store, other_store: Store) -> None:
     large = PLANTED.encode() * 40_000
     await submit(store, 1)
     await submit(store, 2, large)
-    await store.submit(make_job("plain", uid=make_uid(3)), b"", "", "", [])
+    await store.jobs.submit(make_job("plain", uid=make_uid(3)), b"", "", "", [])
 
-    assert (await other_store.document(make_uid(1)))[0] == PLANTED.encode()
-    assert (await other_store.document(make_uid(2)))[0] == large
-    assert await other_store.job_secrets(make_uid(1)) == {"key": PLANTED, "n": [1, {"x": None}]}
-    assert await other_store.job_secrets(make_uid(3)) == {}
-    assert (await other_store.job(make_uid(1))).spec.env == {"PASSWORD": PLANTED}
+    assert (await other_store.jobs.document(make_uid(1)))[0] == PLANTED.encode()
+    assert (await other_store.jobs.document(make_uid(2)))[0] == large
+    assert await other_store.jobs.secrets(make_uid(1)) == {"key": PLANTED, "n": [1, {"x": None}]}
+    assert await other_store.jobs.secrets(make_uid(3)) == {}
+    assert (await other_store.jobs.get(make_uid(1))).spec.env == {"PASSWORD": PLANTED}
     with pytest.raises(NoSuchJob):
-        await other_store.job_secrets(make_uid(9))
+        await other_store.jobs.secrets(make_uid(9))
 
 
 @pytest.mark.asyncio
-async def test_a_secret_may_be_text_that_is_not_unicode(store: SqlStore) -> None:
-    await store.submit(make_job(), b"", "", "", [], secrets={"odd": "\ud800\0é"})
+async def test_a_secret_may_be_text_that_is_not_unicode(store: Store) -> None:
+    await store.jobs.submit(make_job(), b"", "", "", [], secrets={"odd": "\ud800\0é"})
 
-    assert await store.job_secrets(make_uid(1)) == {"odd": "\ud800\0é"}
+    assert await store.jobs.secrets(make_uid(1)) == {"odd": "\ud800\0é"}
 
 
 @pytest.mark.asyncio
 async def test_a_wrong_key_is_refused_at_the_start_and_changes_nothing(
-    store: SqlStore, database_url: str, raw: RawDatabase
+    store: Store, database_url: str, raw: RawDatabase
 ) -> None:
     await submit(store)
     before = raw.read()
 
     with pytest.raises(SecretKeyError) as refusal:
-        await SqlStore(database_url, OTHER).open()
+        await Store(database_url, OTHER).open()
 
     assert "secret_key of another backend" in str(refusal.value)
     assert key_id(KEYS.read()[0]) in str(refusal.value)
     assert "put it back" in str(refusal.value)
     assert without_volatile(raw.read()) == without_volatile(before)
-    assert (await store.document(make_uid(1)))[0] == PLANTED.encode()
+    assert (await store.jobs.document(make_uid(1)))[0] == PLANTED.encode()
 
 
 def without_volatile(dump: bytes) -> list[bytes]:
@@ -126,7 +126,7 @@ async def test_a_missing_key_file_is_not_made_anew_over_a_database_that_needs_it
     database_url: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "keys" / "secret.key"
-    store = SqlStore(database_url, KeyFile(path))
+    store = Store(database_url, KeyFile(path))
     await store.open()
     await submit(store)
     await store.aclose()
@@ -134,20 +134,20 @@ async def test_a_missing_key_file_is_not_made_anew_over_a_database_that_needs_it
     path.unlink()
 
     with pytest.raises(SecretKeyError, match=r"missing.*restore it"):
-        await SqlStore(database_url, KeyFile(path)).open()
+        await Store(database_url, KeyFile(path)).open()
 
     assert not path.exists()
     path.write_text(kept)
     path.chmod(0o600)
-    again = SqlStore(database_url, KeyFile(path))
+    again = Store(database_url, KeyFile(path))
     await again.open()
-    assert (await again.document(make_uid(1)))[0] == PLANTED.encode()
+    assert (await again.jobs.document(make_uid(1)))[0] == PLANTED.encode()
     await again.aclose()
 
 
 @pytest.mark.asyncio
 async def test_of_backends_with_different_keys_on_a_new_database_one_goes_on(database_url: str) -> None:
-    stores = [SqlStore(database_url, GivenKeys((new_key(),))) for _ in range(3)]
+    stores = [Store(database_url, GivenKeys((new_key(),))) for _ in range(3)]
 
     outcomes = await asyncio.gather(*(store.open() for store in stores), return_exceptions=True)
 
@@ -159,13 +159,13 @@ async def test_of_backends_with_different_keys_on_a_new_database_one_goes_on(dat
 @pytest.mark.asyncio
 async def test_keys_are_rotated_under_a_store_that_goes_on(database_url: str, tmp_path: Path) -> None:
     file = KeyFile(tmp_path / "secret.key")
-    busy, rotating = SqlStore(database_url, file), SqlStore(database_url, file)
+    busy, rotating = Store(database_url, file), Store(database_url, file)
     await busy.open()
     await rotating.open()
     for number in range(1, 121):
         await submit(busy, number)
-    await busy.put_task_key("slot", PLANTED, "public")
-    await busy.secret("signing", PLANTED)
+    await busy.task_keys.put("slot", PLANTED, "public")
+    await busy.secrets.get("signing", PLANTED)
     old = file.read()[0]
     new = file.add()[0]
     counts: list[int] = []
@@ -176,7 +176,7 @@ async def test_keys_are_rotated_under_a_store_that_goes_on(database_url: str, tm
 
     assert lost == []
     assert sum(counts) >= 123, "documents, a key, a secret and the mark"
-    assert (await busy.document(make_uid(7)))[0] == PLANTED.encode(), "the new key is picked up from the file"
+    assert (await busy.jobs.document(make_uid(7)))[0] == PLANTED.encode(), "the new key is picked up from the file"
     await rotating.reseal(counts.append)
     assert await rotating.sealed_with() == {key_id(new)}
     await busy.aclose()
@@ -187,13 +187,13 @@ async def test_keys_are_rotated_under_a_store_that_goes_on(database_url: str, tm
 
 async def readable_with(database_url: str, key: str, count: int) -> None:
     """Everything can be opened with this key alone."""
-    store = SqlStore(database_url, GivenKeys((key,)))
+    store = Store(database_url, GivenKeys((key,)))
     await store.open()
     for number in range(1, count + 1):
-        assert (await store.job_secrets(make_uid(number)))["key"] == PLANTED
-        assert (await store.document(make_uid(number)))[0] == PLANTED.encode()
-    assert await store.task_keys("slot") == PLANTED
-    assert await store.secret("signing", "") == PLANTED
+        assert (await store.jobs.secrets(make_uid(number)))["key"] == PLANTED
+        assert (await store.jobs.document(make_uid(number)))[0] == PLANTED.encode()
+    assert await store.task_keys.get("slot") == PLANTED
+    assert await store.secrets.get("signing", "") == PLANTED
     await store.aclose()
 
 
@@ -204,12 +204,12 @@ class _Killed(Exception):
 @pytest.mark.asyncio
 async def test_a_rotation_that_was_cut_short_goes_on_where_it_was(database_url: str) -> None:
     old, new = new_key(), new_key()
-    first = SqlStore(database_url, GivenKeys((old,)))
+    first = Store(database_url, GivenKeys((old,)))
     await first.open()
     for number in range(1, 121):
         await submit(first, number)
-    await first.put_task_key("slot", PLANTED, "public")
-    await first.secret("signing", PLANTED)
+    await first.task_keys.put("slot", PLANTED, "public")
+    await first.secrets.get("signing", PLANTED)
     await first.aclose()
     done: list[int] = []
 
@@ -218,14 +218,14 @@ async def test_a_rotation_that_was_cut_short_goes_on_where_it_was(database_url: 
         raise _Killed
 
     for _ in range(2):
-        store = SqlStore(database_url, GivenKeys((new, old)))
+        store = Store(database_url, GivenKeys((new, old)))
         await store.open()
         with pytest.raises(_Killed):
             await store.reseal(killed)
         await store.aclose()
     with pytest.raises(SecretKeyError, match=key_id(old)):
-        await SqlStore(database_url, GivenKeys((new,))).open()
-    store = SqlStore(database_url, GivenKeys((new, old)))
+        await Store(database_url, GivenKeys((new,))).open()
+    store = Store(database_url, GivenKeys((new, old)))
     await store.open()
     await store.reseal(done.append)
     await store.aclose()
@@ -235,14 +235,14 @@ async def test_a_rotation_that_was_cut_short_goes_on_where_it_was(database_url: 
 
 
 @pytest.mark.asyncio
-async def test_what_no_key_opens_is_named_and_left_alone(store: SqlStore, database_url: str) -> None:
+async def test_what_no_key_opens_is_named_and_left_alone(store: Store, database_url: str) -> None:
     await submit(store, 1)
     await submit(store, 2)
     damage = text("UPDATE documents SET source = :junk WHERE job = :job")
     await store._database.write(
         lambda conn: conn.execute(damage, {"junk": b"damaged", "job": make_uid(1)}), announce=False
     )
-    rotating = SqlStore(database_url, GivenKeys((new_key(), *KEYS.read())))
+    rotating = Store(database_url, GivenKeys((new_key(), *KEYS.read())))
     await rotating.open()
 
     lost = await rotating.reseal(lambda _count: None)
@@ -250,5 +250,5 @@ async def test_what_no_key_opens_is_named_and_left_alone(store: SqlStore, databa
 
     assert lost == [f"documents {make_uid(1)}"]
     with pytest.raises(Unavailable, match="damaged") as refusal:
-        await store.document(make_uid(1))
+        await store.jobs.document(make_uid(1))
     assert refusal.value.hint

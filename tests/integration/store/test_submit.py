@@ -10,19 +10,19 @@ from pai_backend.model.errors import DocumentError, InvalidParameters, NameTaken
 from pai_backend.model.job import Job
 from pai_backend.model.spec import DocumentWarning
 from pai_backend.store.base import NewEvent
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.sealing import KEYS
 
 SUBMITTED = NewEvent("job.submitted", {"by": "alice"})
 
 
-async def submit(store: SqlStore, job: Job, source: bytes = b"{}") -> Job:
-    return await store.submit(job, source, "job.json", "application/json", [SUBMITTED])
+async def submit(store: Store, job: Job, source: bytes = b"{}") -> Job:
+    return await store.jobs.submit(job, source, "job.json", "application/json", [SUBMITTED])
 
 
 @pytest.mark.asyncio
-async def test_a_submitted_job_is_loaded_as_it_was_returned(store: SqlStore) -> None:
+async def test_a_submitted_job_is_loaded_as_it_was_returned(store: Store) -> None:
     spec = make_spec(
         "train",
         roles=[make_role("ps", gpus=1), make_role("worker", instances=11)],
@@ -33,27 +33,27 @@ async def test_a_submitted_job_is_loaded_as_it_was_returned(store: SqlStore) -> 
     stored = await submit(store, make_job("train", spec=spec, warnings=[warning]))
 
     assert stored.version == 1
-    assert await store.job(stored.uid) == stored
+    assert await store.jobs.get(stored.uid) == stored
     assert [task.name for task in stored.tasks] == ["ps-0", *(f"worker-{index}" for index in range(11))]
 
 
 @pytest.mark.asyncio
-async def test_a_document_comes_back_byte_for_byte(store: SqlStore) -> None:
+async def test_a_document_comes_back_byte_for_byte(store: Store) -> None:
     source = bytes(range(256)) + '\r\n{"名": 1}\r\n'.encode()
 
-    await store.submit(make_job(), source, "训练 1.yaml", "text/yaml; charset=utf-8", [])
+    await store.jobs.submit(make_job(), source, "训练 1.yaml", "text/yaml; charset=utf-8", [])
 
-    assert await store.document(make_uid(1)) == (source, "训练 1.yaml", "text/yaml; charset=utf-8")
+    assert await store.jobs.document(make_uid(1)) == (source, "训练 1.yaml", "text/yaml; charset=utf-8")
 
 
 @pytest.mark.asyncio
-async def test_the_document_of_no_job_is_an_error(store: SqlStore) -> None:
+async def test_the_document_of_no_job_is_an_error(store: Store) -> None:
     with pytest.raises(NoSuchJob):
-        await store.document(make_uid(1))
+        await store.jobs.document(make_uid(1))
 
 
 @pytest.mark.asyncio
-async def test_one_taken_name_among_many_concurrent_submits_fails_alone(store: SqlStore) -> None:
+async def test_one_taken_name_among_many_concurrent_submits_fails_alone(store: Store) -> None:
     await submit(store, make_job("job-7", uid=make_uid(99)))
     jobs = [make_job(f"job-{number}", uid=make_uid(number)) for number in range(16)]
 
@@ -64,11 +64,11 @@ async def test_one_taken_name_among_many_concurrent_submits_fails_alone(store: S
     assert "--name OTHER" in outcomes[7].hint  # type: ignore[union-attr]
     for number, outcome in enumerate(outcomes):
         if number != 7:
-            assert await store.job(make_uid(number)) == outcome
+            assert await store.jobs.get(make_uid(number)) == outcome
 
 
 @pytest.mark.asyncio
-async def test_of_two_concurrent_submits_with_one_name_exactly_one_wins(store: SqlStore, other_store: SqlStore) -> None:
+async def test_of_two_concurrent_submits_with_one_name_exactly_one_wins(store: Store, other_store: Store) -> None:
     # Two of each store, so that both the same transaction and different ones are covered.
     submits = [
         submit(who, make_job("train", uid=make_uid(number)))
@@ -79,11 +79,11 @@ async def test_of_two_concurrent_submits_with_one_name_exactly_one_wins(store: S
 
     assert [type(outcome) for outcome in outcomes].count(Job) == 1
     assert [type(outcome) for outcome in outcomes].count(NameTaken) == 3
-    assert len(await store.unfinished()) == 1
+    assert len(await store.jobs.unfinished()) == 1
 
 
 @pytest.mark.asyncio
-async def test_two_users_may_have_jobs_of_one_name_and_get_different_aliases(store: SqlStore) -> None:
+async def test_two_users_may_have_jobs_of_one_name_and_get_different_aliases(store: Store) -> None:
     first, second = await asyncio.gather(
         submit(store, make_job("train", uid=make_uid(0x1234), user="alice")),
         submit(store, make_job("train", uid=make_uid(0x5678), user="bob")),
@@ -91,12 +91,12 @@ async def test_two_users_may_have_jobs_of_one_name_and_get_different_aliases(sto
 
     assert first.alias == "train"
     assert second.alias == f"train-{second.uid[1:5]}"
-    assert await store.by_alias("train") == first
-    assert await store.by_alias(second.alias) == second
+    assert await store.jobs.by_alias("train") == first
+    assert await store.jobs.by_alias(second.alias) == second
 
 
 @pytest.mark.asyncio
-async def test_an_alias_suffix_that_is_taken_too_grows(store: SqlStore) -> None:
+async def test_an_alias_suffix_that_is_taken_too_grows(store: Store) -> None:
     uid = make_uid(0x1234)
     await submit(store, make_job("train", uid=make_uid(1), user="alice"))
     await submit(store, make_job(f"train-{uid[1:5]}", uid=make_uid(2), user="alice"))
@@ -107,39 +107,39 @@ async def test_an_alias_suffix_that_is_taken_too_grows(store: SqlStore) -> None:
 
 
 @pytest.mark.asyncio
-async def test_text_that_is_not_unicode_is_refused_before_it_reaches_others(store: SqlStore) -> None:
+async def test_text_that_is_not_unicode_is_refused_before_it_reaches_others(store: Store) -> None:
     bad = make_job("bad", uid=make_uid(2), spec=make_spec("bad", roles=[make_role(command="echo \ud800")]))
 
     good, refusal = await asyncio.gather(submit(store, make_job()), submit(store, bad), return_exceptions=True)
 
     assert isinstance(refusal, DocumentError)
-    assert await store.job(make_uid(1)) == good
+    assert await store.jobs.get(make_uid(1)) == good
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("filename", ["a\0b.json", "\udcff.json"])
-async def test_a_file_name_that_cannot_be_stored_is_refused(store: SqlStore, filename: str) -> None:
+async def test_a_file_name_that_cannot_be_stored_is_refused(store: Store, filename: str) -> None:
     with pytest.raises(InvalidParameters, match="file name"):
-        await store.submit(make_job(), b"", filename, "application/json", [])
+        await store.jobs.submit(make_job(), b"", filename, "application/json", [])
 
 
 @pytest.mark.asyncio
-async def test_a_caller_that_goes_away_leaves_a_whole_job_or_none(store: SqlStore) -> None:
+async def test_a_caller_that_goes_away_leaves_a_whole_job_or_none(store: Store) -> None:
     leaving = asyncio.create_task(submit(store, make_job("leaving", uid=make_uid(1))))
     staying = asyncio.create_task(submit(store, make_job("staying", uid=make_uid(2))))
     await asyncio.sleep(0)  # both are in the queue now
     leaving.cancel()
 
     assert (await staying).name == "staying"
-    found = {job.name for job in await store.unfinished()}
+    found = {job.name for job in await store.jobs.unfinished()}
     assert found in ({"staying"}, {"staying", "leaving"})
     if "leaving" in found:
-        assert [event.type for event in await store.events(make_uid(1))] == ["job.submitted"]
+        assert [event.type for event in await store.events.of_job(make_uid(1))] == ["job.submitted"]
 
 
 @pytest.mark.asyncio
 async def test_a_closed_store_has_finished_what_it_was_given(database_url: str) -> None:
-    first = SqlStore(database_url, KEYS)
+    first = Store(database_url, KEYS)
     await first.open()
     submits = [
         asyncio.create_task(submit(first, make_job(f"job-{number}", uid=make_uid(number)))) for number in range(100)
@@ -149,9 +149,9 @@ async def test_a_closed_store_has_finished_what_it_was_given(database_url: str) 
 
     names = {job.name for job in await asyncio.gather(*submits)}
 
-    second = SqlStore(database_url, KEYS)
+    second = Store(database_url, KEYS)
     await second.open()
     try:
-        assert {job.name for job in await second.unfinished()} == names
+        assert {job.name for job in await second.jobs.unfinished()} == names
     finally:
         await second.aclose()

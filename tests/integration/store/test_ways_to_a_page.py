@@ -15,7 +15,7 @@ from pai_backend.model.job import State
 from pai_backend.model.spec import PriorityClass, Scheduling
 from pai_backend.store import listing, matching
 from pai_backend.store.base import JobFilter, JobSummary
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.store.tables import job_groups, jobs
 from pai_backend.testing.builders import T0, make_job, make_spec, make_uid
 
@@ -52,7 +52,7 @@ ORDERS: dict[str, Callable[[JobSummary], object]] = {
 
 
 @pytest_asyncio.fixture
-async def filled(store: SqlStore) -> SqlStore:
+async def filled(store: Store) -> Store:
     """Jobs of three users, some with tags, some without a time, a priority or either."""
     chance = random.Random(7)
 
@@ -73,7 +73,7 @@ async def filled(store: SqlStore) -> SqlStore:
         )
         tags = tuple(tag for tag in ("paper", "slow") if chance.random() < 0.4)
         changes = {"launched_at": time(), "completed_at": time(), "tags": tags}
-        await store.submit(job.model_copy(update=changes), b"", "", "", [])
+        await store.jobs.submit(job.model_copy(update=changes), b"", "", "", [])
 
     await asyncio.gather(*(one(number) for number in range(COUNT)))
     return store
@@ -103,8 +103,8 @@ def expected(rows: list[JobSummary], which: JobFilter) -> list[JobSummary]:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("way", WAYS)
-async def test_every_way_leads_to_the_same_page(filled: SqlStore, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    everything, total = await filled.list_jobs(JobFilter(limit=COUNT))
+async def test_every_way_leads_to_the_same_page(filled: Store, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything, total = await filled.jobs.page(JobFilter(limit=COUNT))
     assert total == len(everything) == COUNT
     look, step, few = WAYS[way]
     monkeypatch.setattr(listing, "LOOK", look)
@@ -117,7 +117,7 @@ async def test_every_way_leads_to_the_same_page(filled: SqlStore, way: str, monk
                 changes = {"order": order, "descending": descending, "offset": offset, "limit": limit}
                 which = JobFilter(**{**vars(plain), **changes})
                 rows = expected(everything, which)
-                assert await filled.list_jobs(which) == (rows[offset : offset + limit], len(rows)), which
+                assert await filled.jobs.page(which) == (rows[offset : offset + limit], len(rows)), which
 
 
 def recounted(conn: Connection) -> tuple[object, object]:
@@ -130,7 +130,7 @@ def recounted(conn: Connection) -> tuple[object, object]:
 
 
 @pytest.mark.asyncio
-async def test_the_numbers_of_jobs_follow_every_change(filled: SqlStore) -> None:
+async def test_the_numbers_of_jobs_follow_every_change(filled: Store) -> None:
     kept, counted = await filled._database.read(recounted)
     assert kept == counted
 
@@ -144,34 +144,32 @@ async def test_the_numbers_of_jobs_follow_every_change(filled: SqlStore) -> None
 
 
 @pytest.mark.asyncio
-async def test_what_was_found_is_forgotten_when_a_tag_or_a_state_changes(
-    filled: SqlStore, other_store: SqlStore
-) -> None:
+async def test_what_was_found_is_forgotten_when_a_tag_or_a_state_changes(filled: Store, other_store: Store) -> None:
     tagged, running = JobFilter(with_tags=("new",)), JobFilter(keyword="bert", states=(State.RUNNING,), limit=COUNT)
-    assert await filled.list_jobs(tagged) == ([], 0)
-    before, _ = await filled.list_jobs(running)
+    assert await filled.jobs.page(tagged) == ([], 0)
+    before, _ = await filled.jobs.page(running)
 
-    await other_store.tag(before[0].uid, "new")
-    assert [row.uid for row in (await filled.list_jobs(tagged))[0]] == [before[0].uid]
+    await other_store.jobs.tag(before[0].uid, "new")
+    assert [row.uid for row in (await filled.jobs.page(tagged))[0]] == [before[0].uid]
 
-    await other_store.untag(before[0].uid, "new")
+    await other_store.jobs.untag(before[0].uid, "new")
     stop = update(jobs).where(jobs.c.uid == before[0].uid).values(state="STOPPED")
     await other_store._database.write(lambda conn: conn.execute(stop).rowcount, announce=False)
-    assert await filled.list_jobs(tagged) == ([], 0)
-    assert await filled.list_jobs(running) == (before[1:], len(before) - 1)
+    assert await filled.jobs.page(tagged) == ([], 0)
+    assert await filled.jobs.page(running) == (before[1:], len(before) - 1)
 
 
 @pytest.mark.asyncio
 async def test_a_filter_that_was_asked_before_is_not_looked_for_again(
-    filled: SqlStore, monkeypatch: pytest.MonkeyPatch
+    filled: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await filled.list_jobs(JobFilter(keyword="bert", limit=3))
+    first = await filled.jobs.page(JobFilter(keyword="bert", limit=3))
 
     def refuse(*_: object) -> matching.Matches:
         raise AssertionError("it was looked for")
 
     monkeypatch.setattr(matching, "look_for", refuse)
-    assert await filled.list_jobs(JobFilter(keyword="bert", limit=3)) == first
-    assert (await filled.list_jobs(JobFilter(keyword="bert", offset=3, order="name")))[1] == first[1]
+    assert await filled.jobs.page(JobFilter(keyword="bert", limit=3)) == first
+    assert (await filled.jobs.page(JobFilter(keyword="bert", offset=3, order="name")))[1] == first[1]
     with pytest.raises(AssertionError, match="looked for"):
-        await filled.list_jobs(JobFilter(keyword="gpt"))
+        await filled.jobs.page(JobFilter(keyword="gpt"))

@@ -9,7 +9,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.model.job import Job, Phase
 from pai_backend.store.base import JobFilter
 from pai_backend.store.keyring import KeyFile
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from tests.kubernetes.cluster.commands import NotInTime, until
 from tests.kubernetes.cluster.kubectl import Json
 from tests.kubernetes.faults.jobs import Wanted
@@ -21,7 +21,7 @@ async def settled(product: Product, database: str = "") -> None:
     for wanted in product.wanted:
         await product.ended(wanted)
     data = product.backend.data_dir
-    store = SqlStore(database or f"sqlite:///{data / 'pai.sqlite'}", KeyFile(data / "secret.key"))
+    store = Store(database or f"sqlite:///{data / 'pai.sqlite'}", KeyFile(data / "secret.key"))
     await store.open()
     try:
         await forgotten(store)
@@ -31,7 +31,7 @@ async def settled(product: Product, database: str = "") -> None:
         await store.aclose()
 
 
-async def forgotten(store: SqlStore) -> None:
+async def forgotten(store: Store) -> None:
     """Wait until the engine has cleaned up after every task."""
 
     async def all_are() -> bool:
@@ -40,20 +40,20 @@ async def forgotten(store: SqlStore) -> None:
     await until(all_are, "all tasks to be forgotten", LIMIT_S)
 
 
-async def broken(store: SqlStore, site: Site, wanted: Sequence[Wanted]) -> list[str]:
+async def broken(store: Store, site: Site, wanted: Sequence[Wanted]) -> list[str]:
     """Every promise that does not hold, in words."""
     jobs = await _jobs(store)
     found = [line for each in wanted for line in _ending(each, jobs.get(each.name))]
     found += _runs(site, jobs)
-    found += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.port_leases()]
+    found += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.ports.leases()]
     for job in jobs.values():
         found += await _story(store, job)
     return found + await _leftovers(site)
 
 
-async def _jobs(store: SqlStore) -> dict[str, Job]:
-    rows, _ = await store.list_jobs(JobFilter(limit=1000))
-    return {row.name: await store.job(row.uid) for row in rows}
+async def _jobs(store: Store) -> dict[str, Job]:
+    rows, _ = await store.jobs.page(JobFilter(limit=1000))
+    return {row.name: await store.jobs.get(row.uid) for row in rows}
 
 
 def _ending(wanted: Wanted, job: Job | None) -> list[str]:
@@ -87,9 +87,9 @@ def _runs(site: Site, jobs: dict[str, Job]) -> list[str]:
     return found
 
 
-async def _story(store: SqlStore, job: Job) -> list[str]:
+async def _story(store: Store, job: Job) -> list[str]:
     """The event log has no gap, and tells every retry, the end of every run, and once that of the job, as it was."""
-    events = await store.events(job.uid, limit=100_000)
+    events = await store.events.of_job(job.uid, limit=100_000)
     found = []
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
         found.append(f"{job.name}: its event log has gaps")

@@ -23,7 +23,7 @@ from pai_backend.model.job import Job, NewEvent, Phase
 from pai_backend.model.pod_settings import PodSettings
 from pai_backend.protocol import read_document
 from pai_backend.store.keyring import KeyFile
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_uid
 from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.faults.audit import broken, forgotten
@@ -47,7 +47,7 @@ A_STOP = {"PATCH secrets": 1, "PATCH pods": 1, "DELETE pods": 1}
 class Lives:
     """Controllers, of which each ends when the API server has carried out a request that is picked."""
 
-    def __init__(self, store: SqlStore, site: Site, logs: Path) -> None:
+    def __init__(self, store: Store, site: Site, logs: Path) -> None:
         self._store, self._site, self._logs = store, site, logs
         self._left: Counter[str] = Counter()
         self._now: asyncio.Task[None] | None = None
@@ -97,7 +97,7 @@ class Lives:
 
 
 @asynccontextmanager
-async def living(store: SqlStore, site: Site, logs: Path) -> AsyncIterator[Lives]:
+async def living(store: Store, site: Site, logs: Path) -> AsyncIterator[Lives]:
     """Controllers until the block ends; an error of one of them is raised at its end."""
     lives = Lives(store, site, logs)
     running = asyncio.create_task(lives.run())
@@ -110,25 +110,25 @@ async def living(store: SqlStore, site: Site, logs: Path) -> AsyncIterator[Lives
             raise outcome
 
 
-async def hand_in(store: SqlStore, number: int, wanted: Wanted) -> Job:
+async def hand_in(store: Store, number: int, wanted: Wanted) -> Job:
     """Write a job as the API does."""
     document = wanted.document()
     job = make_job(wanted.name, uid=make_uid(number), spec=read_document(document).spec, submitted_at=datetime.now(UTC))
-    return await store.submit(job, document, "job.json", "application/json", [NewEvent("job.submitted")])
+    return await store.jobs.submit(job, document, "job.json", "application/json", [NewEvent("job.submitted")])
 
 
-async def until_running(store: SqlStore, job: Job) -> None:
+async def until_running(store: Store, job: Job) -> None:
     """Wait until its only task runs."""
 
     async def there() -> bool:
-        return (await store.job(job.uid)).tasks[0].phase is Phase.RUNNING
+        return (await store.jobs.get(job.uid)).tasks[0].phase is Phase.RUNNING
 
     await until(there, f"{job.name} to run", LIMIT_S)
 
 
 async def test_a_start_an_end_and_a_stop_go_on_after_each_of_their_requests(site: Site, tmp_path: Path) -> None:
     short, long = good("struck"), stopped("struck-and-stopped")
-    store = SqlStore(f"sqlite:///{tmp_path / 'pai.sqlite'}", KeyFile(tmp_path / "secret.key"))
+    store = Store(f"sqlite:///{tmp_path / 'pai.sqlite'}", KeyFile(tmp_path / "secret.key"))
     await store.open()
     try:
         async with living(store, site, tmp_path / "logs") as lives:
@@ -139,7 +139,7 @@ async def test_a_start_an_end_and_a_stop_go_on_after_each_of_their_requests(site
             stopping = await hand_in(store, 2, long)
             await until_running(store, stopping)
             lives.strike(A_STOP)
-            await store.request_stop(stopping.uid, "alice", datetime.now(UTC))
+            await store.jobs.request_stop(stopping.uid, "alice", datetime.now(UTC))
             await forgotten(store)
             assert lives.left == {}, "requests after which no controller ended"
             # What is asked for side by side has one end in common.

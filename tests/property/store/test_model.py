@@ -28,7 +28,7 @@ from pai_backend.model.errors import NameTaken
 from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Desired, Job, NewEvent, State
 from pai_backend.store.base import Conflict, Fenced, JobFilter, PortTaken, slot
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.sealing import KEYS
@@ -58,7 +58,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.url = url
         self.runner = asyncio.Runner()
-        self.store = SqlStore(url, KEYS)
+        self.store = Store(url, KEYS)
         self.run(self.store.open())
         self.model = Model()
         self.numbers = 0
@@ -76,7 +76,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def new_controller(self) -> None:
-        lease = self.run(self.store.acquire_lease("one", 10.0, T0, force=True))
+        lease = self.run(self.store.leadership.acquire("one", 10.0, T0, force=True))
         assert lease is not None
         assert lease.epoch == self.model.epoch + 1
         self.model.epoch += 1
@@ -89,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
         job = make_job(name, uid=uid, user=user, spec=spec, submitted_at=T0 + timedelta(seconds=self.numbers))
         taken = any((known.user, known.name) == (user, name) for known in self.model.jobs.values())
         try:
-            stored = self.run(self.store.submit(job, b"", "", "", [NewEvent("job.submitted")]))
+            stored = self.run(self.store.jobs.submit(job, b"", "", "", [NewEvent("job.submitted")]))
         except NameTaken:
             assert taken, "a free name was refused"
             return multiple()
@@ -103,7 +103,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(target=versions, seen=versions)
     def stop(self, seen: Job) -> Job:
         before = self.model.jobs[seen.uid]
-        stopped = self.run(self.store.request_stop(seen.uid, "alice", T0))
+        stopped = self.run(self.store.jobs.request_stop(seen.uid, "alice", T0))
         if before.state.final or before.desired is Desired.STOP:
             assert stopped == before
             return stopped
@@ -133,7 +133,7 @@ class StoreMachine(RuleBasedStateMachine):
             expected = Conflict
         else:
             expected = PortTaken if holder not in (None, owner) else None
-        work = self.store.save(
+        work = self.store.jobs.save(
             job,
             seen=seen,
             epoch=self.model.epoch - stale_epoch,
@@ -166,19 +166,19 @@ class StoreMachine(RuleBasedStateMachine):
     async def _compare(self) -> None:
         model, store = self.model, self.store
         for uid, job in model.jobs.items():
-            assert await store.job(uid) == job
-            events = await store.events(uid)
+            assert await store.jobs.get(uid) == job
+            events = await store.events.of_job(uid)
             assert [event.seq for event in events] == list(range(1, len(events) + 1)), "gaps in the log"
             assert [event.type for event in events] == model.events[uid]
-        assert {job.uid for job in await store.dirty()} == model.dirty
+        assert {job.uid for job in await store.jobs.dirty()} == model.dirty
         unfinished = {
             uid
             for uid, job in model.jobs.items()
             if not (job.state.final and all(task.forgotten for task in job.tasks))
         }
-        assert {job.uid for job in await store.unfinished()} == unfinished
-        assert {lease.port: lease.owner for lease in await store.port_leases()} == model.ports
-        page, total = await store.list_jobs(JobFilter())
+        assert {job.uid for job in await store.jobs.unfinished()} == unfinished
+        assert {lease.port: lease.owner for lease in await store.ports.leases()} == model.ports
+        page, total = await store.jobs.page(JobFilter())
         assert total == len(model.jobs)
         assert [row.uid for row in page] == sorted(model.jobs, key=lambda uid: model.jobs[uid].submitted_at)[::-1]
 
@@ -186,7 +186,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def open_again(self) -> None:
         self.run(self.store.aclose())
-        self.store = SqlStore(self.url, KEYS)
+        self.store = Store(self.url, KEYS)
         self.run(self.store.open())
 
 

@@ -16,7 +16,7 @@ from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.store import idling
-from pai_backend.store.idling import IdleStore
+from pai_backend.store.idle_clocks import Idling
 from pai_backend.testing.builders import T0, make_uid
 
 JOB = make_uid(1)
@@ -56,7 +56,7 @@ class Clock:
 @asynccontextmanager
 async def writing() -> AsyncIterator[tuple[Uses, Memory]]:
     memory = Memory()
-    uses = Uses(lambda: cast("IdleStore", memory), Clock())
+    uses = Uses(lambda: cast("Idling", memory), Clock())
     running = asyncio.create_task(uses.run())
     try:
         yield uses, memory

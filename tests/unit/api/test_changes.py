@@ -14,7 +14,7 @@ from pai_backend.api.changes import Changes, JobNews
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event
-from pai_backend.store.base import Store
+from pai_backend.store.sql import Store
 
 
 class Marks:
@@ -24,7 +24,11 @@ class Marks:
         self.releases: asyncio.Queue[int | Exception] = asyncio.Queue()
         self.waits = 0
 
-    async def wait_change(self, seen: int, timeout_s: float) -> int:
+    @property
+    def changes(self) -> Marks:
+        return self
+
+    async def wait(self, seen: int, timeout_s: float) -> int:
         self.waits += 1
         if seen == -1:
             return 0
@@ -105,18 +109,22 @@ class Log(Marks):
 
     def __init__(self) -> None:
         super().__init__()
-        self.events: list[Event] = []
+        self.log: list[Event] = []
         self.readings = 0
 
     def append(self, job: str) -> None:
         """Commit an event of a job."""
-        self.events.append(Event(job=JobUid(job), seq=1, at=datetime.now(UTC), type="job.state"))
-        self.releases.put_nowait(len(self.events))
+        self.log.append(Event(job=JobUid(job), seq=1, at=datetime.now(UTC), type="job.state"))
+        self.releases.put_nowait(len(self.log))
 
-    async def recent_events(self, position: str | None, user: str | None, limit: int) -> tuple[list[Event], str]:
+    @property
+    def events(self) -> Log:
+        return self
+
+    async def recent(self, position: str | None, user: str | None, limit: int) -> tuple[list[Event], str]:
         self.readings += 1
-        after = len(self.events) if position is None else int(position)
-        page = self.events[after : after + limit]
+        after = len(self.log) if position is None else int(position)
+        page = self.log[after : after + limit]
         return page, str(after + len(page))
 
 
@@ -173,7 +181,7 @@ async def test_a_log_that_is_away_for_a_while_wakes_everybody(monkeypatch: pytes
     monkeypatch.setattr("pai_backend.api.changes.RETRY_S", 0.01)
     store = Log()
     async with _following(store) as (_, waiting):
-        store.events.append(Event(job=JobUid("mine"), seq=1, at=datetime.now(UTC), type="job.state"))
+        store.log.append(Event(job=JobUid("mine"), seq=1, at=datetime.now(UTC), type="job.state"))
         store.releases.put_nowait(Unavailable("away"))  # and nobody is told of the event
         await asyncio.wait_for(waiting, 60)
 

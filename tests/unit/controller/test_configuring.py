@@ -16,8 +16,8 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Event, Job, State
 from pai_backend.model.spec import JobSpec, PriorityClass
 from pai_backend.scheduling.config.derive import derive, to_yaml
-from pai_backend.store.configurations import SqlConfigs
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.configurations import Configurations
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_role, make_spec
 from tests.support.lab_config import ONE_VC, TWO_VCS
 from tests.support.scripted_cluster import PATIENCE_S, Cluster, cluster, controlled, opened
@@ -48,12 +48,12 @@ def claims(events: Sequence[Event]) -> list[tuple[object, ...]]:
     return [(payload["change"], payload["tasks"], payload["config"]) for payload in told]
 
 
-async def in_force(store: SqlStore, version: int) -> ClusterChange:
+async def in_force(store: Store, version: int) -> ClusterChange:
     """The effects of a version, once it is in force."""
     mark = -1
     async with asyncio.timeout(PATIENCE_S):
         while (state := await store.configs.state()).in_force_number != version:
-            mark = await store.wait_change(mark, 1.0)
+            mark = await store.changes.wait(mark, 1.0)
     assert state.in_force is not None
     return ClusterChange.model_validate_json(state.in_force.effects)
 
@@ -73,11 +73,11 @@ async def test_a_job_that_loses_its_quota_runs_on_and_a_waiting_one_starts_at_on
         assert [(each.job, each.gpus) for each in effects.lost] == [(second.id, 1)]
         displaced = await lab.until(second.uid, is_displaced)
         assert displaced.state is State.RUNNING
-        assert claims(await lab.store.events(second.uid)) == [("lost", [f"{second.tasks[0].role}-0"], 2)]
-        assert claims(await lab.store.events(first.uid)) == []
+        assert claims(await lab.store.events.of_job(second.uid)) == [("lost", [f"{second.tasks[0].role}-0"], 2)]
+        assert claims(await lab.store.events.of_job(first.uid)) == []
         # What is owned now is taken back from the one that runs without a claim.
         assert (await lab.running(waiting)).tasks[0].placement is not None
-        assert (await lab.store.job(first.uid)).state is State.RUNNING
+        assert (await lab.store.jobs.get(first.uid)).state is State.RUNNING
 
 
 @pytest.mark.asyncio
@@ -89,9 +89,9 @@ async def test_a_quota_that_comes_back_is_regained_where_the_job_runs(tmp_path: 
         effects = await apply(lab, shared(2, 0))
         assert [each.job for each in effects.regained] == [jobs[1].id]
         await lab.until(jobs[1].uid, lambda now: not is_displaced(now))
-        told = claims(await lab.store.events(jobs[1].uid))
+        told = claims(await lab.store.events.of_job(jobs[1].uid))
         assert [(change, config) for change, _, config in told] == [("lost", 2), ("regained", 3)]
-        assert [(await lab.store.job(job.uid)).attempt for job in jobs] == [0, 0]
+        assert [(await lab.store.jobs.get(job.uid)).attempt for job in jobs] == [0, 0]
 
 
 @pytest.mark.asyncio
@@ -112,7 +112,7 @@ async def test_a_virtual_cluster_that_goes_keeps_its_jobs_waiting_until_it_comes
         waits = await lab.until(waits.uid, lambda now: "vc1" in now.why and "no virtual cluster" in now.why.lower())
         await apply(lab, shared(0, 2))
         assert (await lab.running(waits)).state is State.RUNNING
-        assert (await lab.store.job(runs.uid)).attempt == 0
+        assert (await lab.store.jobs.get(runs.uid)).attempt == 0
 
 
 @pytest.mark.asyncio
@@ -124,7 +124,7 @@ async def test_jobs_of_a_derived_configuration_keep_their_claims_in_a_written_on
         effects = await apply(lab, written)
         assert (effects.lost, effects.missing) == ((), ())
         await lab.running(await lab.submit(job_in("research")))
-        assert not is_displaced(await lab.store.job(job.uid))
+        assert not is_displaced(await lab.store.jobs.get(job.uid))
 
 
 class Reluctant(ScriptedEngine):
@@ -144,9 +144,9 @@ async def test_a_reservation_is_dropped_told_and_decided_anew(tmp_path: Path) ->
         await lab.until(high.uid, lambda now: now.tasks[0].reserved is not None)
         effects = await apply(lab, ONE_VC.replace("default:", "vc1:"))
         assert ([each.job for each in effects.dropped], [each.job for each in effects.lost]) == ([high.id], [low.id])
-        events = await store.events((await lab.running(high)).uid)
+        events = await store.events.of_job((await lab.running(high)).uid)
         assert claims(events) == [("unreserved", [f"{high.tasks[0].role}-0"], 2)]
-        assert (await store.job(low.uid)).tasks[0].exit is None
+        assert (await store.jobs.get(low.uid)).tasks[0].exit is None
 
 
 @pytest.mark.asyncio
@@ -166,15 +166,15 @@ async def test_a_changed_setting_is_a_new_version_at_the_next_start(tmp_path: Pa
             assert [each.job for each in (await in_force(store, 4)).lost] == [jobs[1].id]
 
 
-async def apply_without_controller(store: SqlStore, text: str) -> None:
+async def apply_without_controller(store: Store, text: str) -> None:
     number = (await store.configs.state()).number
     await store.configs.record(text, "root", datetime.now(UTC), number)
 
 
-class CutOff(SqlConfigs):
+class CutOff(Configurations):
     """Configurations of a database that is away when a version is to take force, or right afterwards."""
 
-    def __init__(self, real: SqlConfigs, *, after: bool) -> None:
+    def __init__(self, real: Configurations, *, after: bool) -> None:
         self.__dict__.update(real.__dict__)
         self._after = after
         self.cut = 0
@@ -200,16 +200,16 @@ async def test_a_controller_that_ends_in_the_middle_loses_no_effect(tmp_path: Pa
         effects = await apply(lab, shared(1, 1))
         assert [each.job for each in effects.lost] == [jobs[1].id]
         await lab.until(jobs[1].uid, is_displaced)
-        assert claims(await lab.store.events(jobs[1].uid)) == [("lost", [f"{jobs[1].tasks[0].role}-0"], 2)]
+        assert claims(await lab.store.events.of_job(jobs[1].uid)) == [("lost", [f"{jobs[1].tasks[0].role}-0"], 2)]
         assert cut.cut == (1 if after else 2)
-        assert [(await lab.store.job(job.uid)).state for job in jobs] == [State.RUNNING] * 2
+        assert [(await lab.store.jobs.get(job.uid)).state for job in jobs] == [State.RUNNING] * 2
 
 
 @pytest.mark.asyncio
 async def test_a_version_that_can_be_read_no_more_gives_way_to_a_newer_one(tmp_path: Path) -> None:
     engine = ScriptedEngine()
     async with opened(tmp_path) as store:
-        lease = await store.acquire_lease("old", 0, datetime.now(UTC))
+        lease = await store.leadership.acquire("old", 0, datetime.now(UTC))
         assert lease is not None
         await store.configs.adopt_setting("physicalCluster: 7", datetime.now(UTC), lease.epoch, fixed=False)
         async with controlled(store, engine, cluster=Setting("physicalCluster: 7")):

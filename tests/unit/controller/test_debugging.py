@@ -25,7 +25,7 @@ async def kept(lab: Cluster) -> Job:
 
 
 async def let_go(lab: Cluster, job: Job) -> Job:
-    await lab.store.request_release(job.uid, None, "alice", datetime.now(UTC))
+    await lab.store.jobs.request_release(job.uid, None, "alice", datetime.now(UTC))
     return await lab.final(job)
 
 
@@ -35,7 +35,7 @@ async def test_a_kept_task_holds_its_gpu_and_ports_until_it_is_let_go(tmp_path: 
         job = await kept(lab)
         waiting = await lab.until((await lab.submit(on_gpu())).uid, lambda now: bool(now.why))
         assert lab.engine.forgotten == set()
-        assert len(await lab.store.port_leases()) == 1
+        assert len(await lab.store.ports.leases()) == 1
         done = await let_go(lab, job)
         assert (done.state, done.exit.status if done.exit else None) == (State.FAILED, 3)
         await lab.running(waiting)
@@ -47,7 +47,7 @@ async def test_the_whole_story_is_in_the_history(tmp_path: Path) -> None:
     async with cluster(tmp_path) as lab:
         job = await kept(lab)
         await let_go(lab, job)
-        events = await lab.store.events(job.uid)
+        events = await lab.store.events.of_job(job.uid)
         told = {event.type: event.payload for event in events}
         assert [event.type for event in events].index("task.kept") < [event.type for event in events].index(
             "job.release-requested"
@@ -66,7 +66,7 @@ async def test_the_deadline_survives_a_new_controller(tmp_path: Path) -> None:
         async with controlled(store, engine):
             job = await kept(lab)
         async with controlled(store, engine, keep=timedelta(0)):
-            again = await lab.store.job(job.uid)
+            again = await lab.store.jobs.get(job.uid)
             assert again.tasks[0].kept_until == job.tasks[0].kept_until
             done = await let_go(lab, job)
             assert done.tasks[0].released_by == "user"
@@ -89,7 +89,7 @@ async def test_the_clock_lets_go_by_itself(tmp_path: Path) -> None:
 async def test_a_stop_lets_go_too(tmp_path: Path) -> None:
     async with cluster(tmp_path) as lab:
         job = await kept(lab)
-        await lab.store.request_stop(job.uid, "alice", datetime.now(UTC))
+        await lab.store.jobs.request_stop(job.uid, "alice", datetime.now(UTC))
         done = await lab.final(job)
         assert (done.state, done.tasks[0].released_by) == (State.FAILED, "stop")
 

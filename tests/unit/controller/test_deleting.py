@@ -13,7 +13,7 @@ from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.job import Job
 from pai_backend.store.deletion import Retention
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from tests.support.scripted_cluster import Cluster, controlled, on_gpu, opened
 from tests.support.scripted_engine import ScriptedEngine
 
@@ -27,7 +27,7 @@ async def finished(lab: Cluster) -> Job:
     return await lab.until(job.uid, lambda now: now.state.final and now.tasks[0].forgotten)
 
 
-async def closed(store: SqlStore) -> None:
+async def closed(store: Store) -> None:
     while await store.deletion.pending(None, 1):  # noqa: ASYNC110 - closing a mark wakes nobody
         await asyncio.sleep(0.01)
 
@@ -42,7 +42,7 @@ async def test_what_the_engine_keeps_of_a_deleted_job_goes(tmp_path: Path) -> No
         await closed(store)
 
         assert engine.erased == [job.uid]
-        assert (await store.job(other.uid)).state.final
+        assert (await store.jobs.get(other.uid)).state.final
 
 
 async def test_a_deletion_that_a_crash_cut_off_goes_on_with_the_next_controller(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ async def test_an_engine_that_cannot_erase_one_job_is_asked_again_and_holds_up_n
         async with controlled(store, engine):
             lab = Cluster(store, engine)
             first, second = await finished(lab), await finished(lab)
-        lease = await store.acquire_lease("test", 60, datetime.now(UTC), force=True)
+        lease = await store.leadership.acquire("test", 60, datetime.now(UTC), force=True)
         assert lease is not None
         for job in (first, second):
             await store.deletion.request(job.uid, "alice", datetime.now(UTC))
@@ -99,7 +99,7 @@ async def test_old_jobs_are_deleted_and_those_that_run_or_wait_are_not(tmp_path:
             lab = Cluster(store, engine)
             old, runs = await finished(lab), await lab.running(await lab.submit(on_gpu()))
             waits = await lab.submit(on_gpu())
-        lease = await store.acquire_lease("test", 60, datetime.now(UTC), force=True)
+        lease = await store.leadership.acquire("test", 60, datetime.now(UTC), force=True)
         assert lease is not None
         later = datetime.now(UTC) + timedelta(days=2)
         keep = Retention(age=timedelta(days=1), number=1, bytes=1)
@@ -111,5 +111,5 @@ async def test_old_jobs_are_deleted_and_those_that_run_or_wait_are_not(tmp_path:
 
         assert engine.erased == [old.uid]
         with pytest.raises(NoSuchJob):
-            await store.job(old.uid)
-        assert [(await store.job(each.uid)).state.final for each in (runs, waits)] == [False, False]
+            await store.jobs.get(old.uid)
+        assert [(await store.jobs.get(each.uid)).state.final for each in (runs, waits)] == [False, False]

@@ -21,11 +21,11 @@ from tests.unit.controller.test_preemption import PROD, TEST, Reluctant, job_in
 
 async def answer(lab: Cluster, job: Job) -> str:
     """What the controller says when it is asked now."""
-    await lab.store.ask_why(job.uid, datetime.now(UTC))
+    await lab.store.explanations.ask(job.uid, datetime.now(UTC))
     mark = -1
     async with asyncio.timeout(PATIENCE_S):
-        while (found := await lab.store.explanation(job.uid)) is None or found.open:
-            mark = await lab.store.wait_change(mark, 1.0)
+        while (found := await lab.store.explanations.get(job.uid)) is None or found.open:
+            mark = await lab.store.changes.wait(mark, 1.0)
     return found.body
 
 
@@ -127,7 +127,7 @@ async def test_asking_changes_nothing_and_the_job_starts_as_if_nobody_had_asked(
         first = await lab.running(await lab.submit(job_in("vc1", PROD)))
         second = await lab.until((await lab.submit(job_in("vc1", PROD))).uid, lambda now: bool(now.why))
         assert await answer(lab, second) == await answer(lab, second)
-        assert (await lab.store.job(second.uid)).version == second.version
+        assert (await lab.store.jobs.get(second.uid)).version == second.version
         await lab.engine.exit(first.tasks[0].uid, 0)
         await lab.running(second)
 

@@ -63,7 +63,7 @@ async def test_a_taint_ends_nothing_that_runs_and_keeps_off_what_is_new(tmp_path
             (ChangeKind.TOLERATE, ("carol",), "maintenance:NoExecute")
         ]
         assert "carol has the taint maintenance:NoExecute" in waiting.texts["en"].sentence
-        assert (await lab.store.job(first.uid)).tasks[0].phase is Phase.RUNNING
+        assert (await lab.store.jobs.get(first.uid)).tasks[0].phase is Phase.RUNNING
         lab.engine.show(carol)
         await lab.running(second)
 

@@ -112,11 +112,11 @@ async def test_cells_are_taken_from_others_for_the_first_tasks_also_across_a_res
             job = await lab.submit(spec.model_copy(update={"scheduling": prod}))
             for task in low.tasks:
                 await engine.asked_to_stop(task.uid)
-            assert of_phase(await lab.store.job(job.uid), Phase.QUEUED) == ["worker-0", "worker-1", "worker-2"]
+            assert of_phase(await lab.store.jobs.get(job.uid), Phase.QUEUED) == ["worker-0", "worker-1", "worker-2"]
         async with controlled(store, engine, config=one_vc()):
             await engine.exit(low.tasks[0].uid, 0)
             await lab.until(low.uid, lambda now: now.tasks[0].is_over or now.tasks[0].attempt > 0)
-            assert of_phase(await lab.store.job(job.uid), Phase.RUNNING) == []
+            assert of_phase(await lab.store.jobs.get(job.uid), Phase.RUNNING) == []
             await engine.exit(low.tasks[1].uid, 0)
             job = await lab.until(job.uid, lambda now: len(of_phase(now, Phase.RUNNING)) == 2)
             assert of_phase(job, Phase.RUNNING) == ["worker-0", "worker-1"]
@@ -189,12 +189,12 @@ async def test_a_failed_task_is_run_again_alone_on_the_ports_it_had(tmp_path: Pa
         assert places[0] is not None
         assert places[0] == places[1]
         assert [task.uid for task in again.tasks if task.attempt == 0] == [first.tasks[0].uid, first.tasks[2].uid]
-        assert len(await lab.store.port_leases()) == 3
+        assert len(await lab.store.ports.leases()) == 3
         for task in again.tasks:
             await lab.engine.exit(task.uid, 0)
         assert (await lab.final(again)).state is State.SUCCEEDED
-        assert await lab.store.port_leases() == []
-        past = [Task.model_validate(row) for row in await lab.store.past_tasks(again.uid)]
+        assert await lab.store.ports.leases() == []
+        past = [Task.model_validate(row) for row in await lab.store.jobs.past_tasks(again.uid)]
         assert sorted(task.exit.status for task in past if task.exit) == [0, 0, 0, 7]
 
 
@@ -211,7 +211,7 @@ async def test_a_port_that_a_program_took_is_not_tried_again(tmp_path: Path) -> 
         assert places[0] is not None
         assert places[1] is not None
         assert places[0].ports != places[1].ports
-        assert len(await lab.store.port_leases()) == 1
+        assert len(await lab.store.ports.leases()) == 1
 
 
 @pytest.mark.asyncio
@@ -232,6 +232,6 @@ async def test_a_stop_ends_running_and_waiting_tasks_alike(tmp_path: Path) -> No
     async with cluster(tmp_path, lab_node("carol", gpus=2)) as lab:
         submitted = await lab.submit(workers())
         job = await lab.until(submitted.uid, lambda now: len(of_phase(now, Phase.RUNNING)) == 2)
-        await lab.store.request_stop(job.uid, "alice", datetime.now(UTC))
+        await lab.store.jobs.request_stop(job.uid, "alice", datetime.now(UTC))
         assert (await lab.final(job)).state is State.STOPPED
-        assert await lab.store.port_leases() == []
+        assert await lab.store.ports.leases() == []

@@ -15,7 +15,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import State, TaskExit
 from pai_backend.model.spec import PortSpec
 from pai_backend.store.orphans import Orphan
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_cluster import Cluster, controlled, on_gpu, opened
 from tests.support.scripted_engine import ScriptedEngine, lab_node
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 STRAY = TaskUid(f"{make_uid(77)}-0-0-0")
 
 
-async def listed(store: SqlStore, count: int) -> list[Orphan]:
+async def listed(store: Store, count: int) -> list[Orphan]:
     """The orphans, once there are so many."""
     while len(found := await store.recovery.orphans()) != count:  # noqa: ASYNC110 - seeing one wakes nobody
         await asyncio.sleep(0.01)
@@ -111,7 +111,7 @@ async def test_a_restored_database_ends_nothing_and_accounts_for_every_job(tmp_p
         engine.ended[ends.tasks[0].uid] = TaskSeen(ends.tasks[0].uid, TaskState.EXITED, ended)
         await engine.exit(ends.tasks[0].uid, 5)
         await lab.until(ends.uid, lambda job: job.state.final and job.tasks[0].forgotten)
-        leases = await store.port_leases()
+        leases = await store.ports.leases()
     alive = {uid: seen.state for uid, seen in engine.tasks.items()}
     starts = len(engine.starts)
     async with opened(backup) as store, controlled(store, engine):
@@ -124,14 +124,14 @@ async def test_a_restored_database_ends_nothing_and_accounts_for_every_job(tmp_p
             later.alias,
             later.tasks[0].placement,
         )
-        assert await store.job_secrets(later.uid) == {"password": "hush"}
+        assert await store.jobs.secrets(later.uid) == {"password": "hush"}
         assert (await lab.until(retried.uid, lambda job: job.attempt == 1)).tasks[0].uid == again.tasks[0].uid
         await lab.until(retried.uid, lambda job: job.state is State.RUNNING)
-        assert (await store.job(stays.uid)).state is State.RUNNING
-        assert sorted(await store.port_leases(), key=str) == sorted(leases, key=str)
+        assert (await store.jobs.get(stays.uid)).state is State.RUNNING
+        assert sorted(await store.ports.leases(), key=str) == sorted(leases, key=str)
         assert {uid: seen.state for uid, seen in engine.tasks.items()} == alive
         assert len(engine.starts) == starts
-        assert "job.taken-back" in {event.type for event in await store.events(later.uid)}
+        assert "job.taken-back" in {event.type for event in await store.events.of_job(later.uid)}
         await engine.exit(later.tasks[0].uid, 0)  # it goes on as any other
         assert (await lab.final(later)).state is State.SUCCEEDED
         assert await store.recovery.orphans() == []
@@ -179,7 +179,7 @@ async def test_a_wish_to_stop_outlives_being_taken_back(tmp_path: Path) -> None:
     async with opened(now) as store, controlled(store, engine):
         await Cluster(store, engine).running(job)
     async with opened(backup) as store:
-        await store.request_stop(job.uid, "alice", datetime.now(UTC), "enough")
+        await store.jobs.request_stop(job.uid, "alice", datetime.now(UTC), "enough")
         async with controlled(store, engine):
             assert (await Cluster(store, engine).final(job)).state is State.STOPPED
 
@@ -197,7 +197,7 @@ async def test_a_job_whose_name_was_given_away_stays_an_orphan(tmp_path: Path) -
     async with opened(backup) as store:
         other = Cluster(store, engine)
         named = make_job(job.name, uid=make_uid(50), spec=make_spec().model_copy(update={"name": job.name}))
-        await store.submit(named, b"{}", "job.json", "application/json", [])
+        await store.jobs.submit(named, b"{}", "job.json", "application/json", [])
         async with controlled(store, engine):
             (orphan,) = await listed(store, 1)
             assert "has another job named" in orphan.why
@@ -228,10 +228,10 @@ async def test_another_database_does_nothing_at_all(tmp_path: Path) -> None:
         async with controlled(store, engine):
             job = await lab.submit(on_gpu())
             await lab.until_decided()
-            first = await store.lease()
-            while (lease := await store.lease()) is None or lease == first:  # noqa: ASYNC110 - until it tried again
+            first = await store.leadership.latest()
+            while (lease := await store.leadership.latest()) is None or lease == first:  # noqa: ASYNC110 - until it tried again
                 await asyncio.sleep(0.01)
-            assert (await store.job(job.uid)).state is State.WAITING
+            assert (await store.jobs.get(job.uid)).state is State.WAITING
             await engine.hand_over(await store.recovery.identity())
             await lab.running(job)
             await listed(store, 1)

@@ -49,7 +49,7 @@ async def test_each_task_is_certified_for_its_names_and_lets_in_the_gateway_and_
         names = {"ps": [job.alias, f"{job.alias}--ps-0"], "worker": [f"{job.alias}--worker-0"]}
         ca = await host_ca_public_key(world.store)
         assert await job_key(world.store, job.uid)
-        peers = await world.store.task_keys(peer_key_slot(job.uid)) or ""
+        peers = await world.store.task_keys.get(peer_key_slot(job.uid)) or ""
 
         for role, plan in plans.items():
             ssh, certificate = ssh_of(plan), certificate_of(plan)
@@ -70,13 +70,13 @@ async def test_the_key_of_peers_goes_with_the_job_and_does_not_come_back(tmp_pat
     async with cluster(tmp_path) as world:
         job = await world.submit(SPEC)
         await world.running(job)
-        assert await world.store.task_keys(peer_key_slot(job.uid)) is not None
-        await world.store.request_stop(job.uid, job.user, datetime.now(UTC))
+        assert await world.store.task_keys.get(peer_key_slot(job.uid)) is not None
+        await world.store.jobs.request_stop(job.uid, job.user, datetime.now(UTC))
         await world.final(job)
 
-        assert await world.store.task_keys(peer_key_slot(job.uid)) is None
+        assert await world.store.task_keys.get(peer_key_slot(job.uid)) is None
         with pytest.raises(ReadOnlyJob):
-            await world.store.keep_task_keys({peer_key_slot(job.uid): ("private", "ssh-ed25519 AAAA")})
+            await world.store.task_keys.keep({peer_key_slot(job.uid): ("private", "ssh-ed25519 AAAA")})
 
 
 @pytest.mark.asyncio
@@ -84,10 +84,10 @@ async def test_a_job_that_is_stopped_while_it_is_placed_needs_no_keys(tmp_path: 
     async with cluster(tmp_path) as world:
         job = await world.submit(SPEC)
         running = await world.running(job)
-        await world.store.request_stop(job.uid, job.user, datetime.now(UTC))
+        await world.store.jobs.request_stop(job.uid, job.user, datetime.now(UTC))
         await world.final(job)
         await Planner(world.store).prepare(running, {task.uid for task in running.tasks})
-        assert await world.store.task_keys(peer_key_slot(job.uid)) is None
+        assert await world.store.task_keys.get(peer_key_slot(job.uid)) is None
 
 
 @pytest.mark.asyncio
@@ -99,7 +99,7 @@ async def test_no_key_of_a_job_that_is_done_with_stays_in_memory(tmp_path: Path)
         running = await world.running(await world.submit(SPEC))
         await planner.prepare(running, {task.uid for task in running.tasks})
         assert planner._keys._coming
-        await store.request_stop(running.uid, running.user, datetime.now(UTC))
+        await store.jobs.request_stop(running.uid, running.user, datetime.now(UTC))
         await world.until(running.uid, lambda job: job.state.final and all(task.forgotten for task in job.tasks))
         async with asyncio.timeout(60):
             while planner._keys._coming:  # noqa: ASYNC110 - the controller tells nobody that it is done with a job

@@ -69,7 +69,7 @@ async def test_a_higher_priority_ends_a_lower_one_which_comes_back_for_free(tmp_
         high = await lab.running(await lab.submit(job_in("vc1", PROD)))
         again = await lab.until(low.uid, lambda now: now.attempt == 1 and now.phase is Phase.QUEUED)
         assert again.retries.free == again.retries.total == 1
-        past = await lab.store.past_tasks(low.uid)
+        past = await lab.store.jobs.past_tasks(low.uid)
         exit_ = past[0]["exit"]
         assert isinstance(exit_, dict)
         assert exit_["reason"] == "preempted"
@@ -113,7 +113,7 @@ async def test_a_preemptor_keeps_its_place_over_a_restart_while_its_victim_goes_
             low = await lab.running(await lab.submit(job_in("vc1", TEST)))
             high = await lab.submit(job_in("vc1", PROD))
             await engine.asked_to_stop(low.tasks[0].uid)
-        kept = (await store.job(high.uid)).tasks[0]
+        kept = (await store.jobs.get(high.uid)).tasks[0]
         assert kept.reserved is not None
         assert (kept.reserved.node, kept.reserved.cells, kept.placement) == ("dan", (0,), None)
         engine.asked.clear()
@@ -125,7 +125,7 @@ async def test_a_preemptor_keeps_its_place_over_a_restart_while_its_victim_goes_
             started = await lab.running(high)
         assert node_of(started) == "dan"
         assert started.tasks[0].reserved is None
-        assert (await store.job(rival.uid)).state is State.WAITING
+        assert (await store.jobs.get(rival.uid)).state is State.WAITING
 
 
 @pytest.mark.asyncio
@@ -137,7 +137,7 @@ async def test_a_preemptor_that_is_stopped_gives_its_place_up(tmp_path: Path) ->
             low = await lab.running(await lab.submit(job_in("vc1", TEST)))
             high = await lab.submit(job_in("vc1", PROD))
             await engine.asked_to_stop(low.tasks[0].uid)
-            await store.request_stop(high.uid, "alice", datetime.now(UTC))
+            await store.jobs.request_stop(high.uid, "alice", datetime.now(UTC))
             await lab.final(high)
             await engine.exit(low.tasks[0].uid, signal=15, reason="stopped")
             assert (await lab.until(low.uid, lambda now: now.attempt == 1 and now.state is State.RUNNING)).attempt == 1
@@ -180,7 +180,7 @@ async def test_who_lost_its_claim_makes_way_for_the_owner(tmp_path: Path) -> Non
         async with controlled(store, engine, config=shared_chain()):
             owner = await lab.running(await lab.submit(job_in("default", TEST)))
         assert node_of(owner) == node_of(lazy)
-        assert (await store.job(lazy.uid)).attempt == 1
+        assert (await store.jobs.get(lazy.uid)).attempt == 1
 
 
 @pytest.mark.asyncio

@@ -78,10 +78,10 @@ async def test_a_gang_that_was_overtaken_often_enough_has_gpus_kept_until_it_sta
         await lab.until(gang.uid, lambda now: now.why == until)
         asked = await explained(lab, gang)
         assert (asked.cause, [holder.group for holder in asked.holders]) == (Cause.KEPT, [overtakes.id])
-        assert (await lab.store.job(later.uid)).state is State.WAITING
+        assert (await lab.store.jobs.get(later.uid)).state is State.WAITING
         await lab.engine.exit(overtakes.tasks[0].uid, 0)
         await lab.running(gang)
-        assert (await lab.store.job(later.uid)).state is State.WAITING
+        assert (await lab.store.jobs.get(later.uid)).state is State.WAITING
 
 
 @pytest.mark.asyncio
@@ -92,7 +92,7 @@ async def test_what_starts_without_gpus_does_so_in_order_and_past_what_does_not_
         await lab.running(await lab.submit(on_cpu(1)))
         await lab.engine.exit(first.tasks[0].uid, 0)
         await lab.running(large)
-        assert (await lab.store.job(small.uid)).state is State.WAITING
+        assert (await lab.store.jobs.get(small.uid)).state is State.WAITING
 
 
 @pytest.mark.asyncio
@@ -100,17 +100,17 @@ async def test_a_job_whose_turn_is_moved_starts_in_its_new_turn(tmp_path: Path) 
     async with cluster(tmp_path, config=two_vcs()) as lab:
         first = await lab.running(await lab.submit(job_in("vc1", PROD)))
         early, late = await told(lab, job_in("vc1", PROD)), await told(lab, job_in("vc1", PROD))
-        await lab.store.request_move(
+        await lab.store.jobs.request_move(
             Move(late.uid, Side.BEFORE, early.uid, "alice"), "alice", datetime.now(UTC), shared=False
         )
-        written = (await lab.store.job(late.uid)).version
+        written = (await lab.store.jobs.get(late.uid)).version
         await lab.until(
             late.uid, lambda now: now.version >= max(written, late.version + 2)
         )  # the controller heard of it
         assert (await explained(lab, late)).position == 1
         await lab.engine.exit(first.tasks[0].uid, 0)
         await lab.running(late)
-        assert (await lab.store.job(early.uid)).state is State.WAITING
+        assert (await lab.store.jobs.get(early.uid)).state is State.WAITING
 
 
 @pytest.mark.asyncio
@@ -123,7 +123,7 @@ async def test_only_those_whose_answer_changed_are_written(tmp_path: Path) -> No
         second = await lab.running(queued[0])
         again = await lab.until(queued[1].uid, lambda now: second.id in now.why)
         assert again.version == queued[1].version + 1
-        assert (await lab.store.job(queued[2].uid)).version == queued[2].version
+        assert (await lab.store.jobs.get(queued[2].uid)).version == queued[2].version
 
 
 @pytest.mark.asyncio
@@ -136,7 +136,7 @@ async def test_a_gang_of_several_kinds_of_gpus_starts_whole_or_not_at_all(tmp_pa
         await lab.engine.exit(single.tasks[0].uid, 0)
         winner = await lab.running(gangs[0])
         assert sorted(task.placement.node for task in winner.tasks if task.placement) == ["carol", "dan"]
-        waits = await lab.store.job(gangs[1].uid)
+        waits = await lab.store.jobs.get(gangs[1].uid)
         assert ({task.phase for task in waits.tasks}, [task.reserved for task in waits.tasks]) == (
             {Phase.QUEUED},
             [None, None],
@@ -155,7 +155,7 @@ async def test_a_gang_of_several_kinds_runs_on_none_while_others_are_stopped_for
             low = await lab.running(await lab.submit(make_spec(roles=PAIR[1:], priority=TEST)))
             gang = await lab.submit(make_spec(roles=PAIR, priority=PROD))
             await engine.asked_to_stop(low.tasks[0].uid)
-            kept = await store.job(gang.uid)
+            kept = await store.jobs.get(gang.uid)
             assert [task.placement for task in kept.tasks] == [None, None]
             assert sorted(task.reserved.node for task in kept.tasks if task.reserved) == ["carol", "dan"]
         engine.asked.clear()

@@ -10,7 +10,7 @@ import pytest
 from pai_backend.model.job import Job, State
 from pai_backend.model.spec import JobSpec
 from pai_backend.model.waiting import Basis, Waiting
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_cluster import Cluster, controlled, opened
 from tests.support.scripted_engine import ScriptedEngine, lab_node
@@ -25,18 +25,18 @@ def one_gpu(run_s: int | None = None, instances: int = 1) -> JobSpec:
     return made.model_copy(update={"expected_run_s": run_s})
 
 
-async def ended_earlier(store: SqlStore, count: int) -> None:
+async def ended_earlier(store: Store, count: int) -> None:
     """So many jobs of the kind that ``Cluster.submit`` makes of a GPU each, which ran for two hours."""
-    lease = await store.acquire_lease("before", 10, EARLIER, force=True)
+    lease = await store.leadership.acquire("before", 10, EARLIER, force=True)
     assert lease is not None
     for number in range(count):
         name = f"job-{number}"
         spec = one_gpu().model_copy(update={"name": name})
-        job = await store.submit(make_job(name, uid=make_uid(1000 + number), spec=spec), b"", "", "", [])
+        job = await store.jobs.submit(make_job(name, uid=make_uid(1000 + number), spec=spec), b"", "", "", [])
         (task,) = job.tasks
         over = task.model_copy(update={"started_at": EARLIER, "ended_at": EARLIER + LONG, "forgotten": True})
         after = job.model_copy(update={"state": State.SUCCEEDED, "tasks": (over,)})
-        await store.save(after, seen=job, epoch=lease.epoch, events=[], at=EARLIER)
+        await store.jobs.save(after, seen=job, epoch=lease.epoch, events=[], at=EARLIER)
 
 
 async def submitted(lab: Cluster, spec: JobSpec) -> Job:
@@ -49,7 +49,7 @@ async def submitted(lab: Cluster, spec: JobSpec) -> Job:
         spec=spec.model_copy(update={"name": name}),
         submitted_at=datetime.now(UTC),
     )
-    return await lab.store.submit(made, b"{}", "job.json", "application/json", [])
+    return await lab.store.jobs.submit(made, b"{}", "job.json", "application/json", [])
 
 
 async def told_behind(lab: Cluster, first: Job) -> tuple[Waiting, datetime]:

@@ -29,8 +29,8 @@ def spec(command: str = "login <% $secrets.token %>", **changes: object) -> JobS
 
 async def everything_kept(world: Cluster, job: Job) -> str:
     """A job, its tasks and its events as anybody could be shown them."""
-    now = await world.store.job(job.uid)
-    events = await world.store.events(job.uid)
+    now = await world.store.jobs.get(job.uid)
+    events = await world.store.events.of_job(job.uid)
     return now.model_dump_json() + json.dumps([event.payload for event in events]) + repr(now)
 
 

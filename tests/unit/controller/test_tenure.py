@@ -28,7 +28,7 @@ async def test_a_submitted_job_is_placed_started_and_followed_to_its_end(tmp_pat
         done = await lab.until(job.uid, lambda now: now.state.final and now.tasks[0].forgotten)
         assert (done.state, done.exit.status if done.exit else None) == (State.SUCCEEDED, 0)
         assert lab.engine.forgotten == {job.tasks[0].uid}
-        assert await lab.store.port_leases() == []
+        assert await lab.store.ports.leases() == []
 
 
 @pytest.mark.asyncio
@@ -37,7 +37,7 @@ async def test_the_history_tells_the_whole_life_without_a_gap(tmp_path: Path) ->
         job = await lab.running(await lab.submit(on_gpu()))
         await lab.engine.exit(job.tasks[0].uid, 3)
         await lab.final(job)
-        events = await lab.store.events(job.uid)
+        events = await lab.store.events.of_job(job.uid)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         states = [event.payload["state"] for event in events if event.type == "job.state"]
         assert [*dict.fromkeys(states)] == ["WAITING", "RUNNING", "FAILED"]
@@ -61,17 +61,17 @@ async def test_a_job_that_does_not_fit_does_not_hold_up_a_later_one(tmp_path: Pa
         big = await lab.submit(make_spec(roles=[make_role(gpus=4)]))
         small = await lab.submit(on_gpu())
         await lab.running(small)
-        assert "needs 4 GPU, and the virtual cluster default owns 2" in (await lab.store.job(big.uid)).why
+        assert "needs 4 GPU, and the virtual cluster default owns 2" in (await lab.store.jobs.get(big.uid)).why
 
 
 @pytest.mark.asyncio
 async def test_a_stop_request_reaches_the_task_and_frees_its_place(tmp_path: Path) -> None:
     async with cluster(tmp_path) as lab:
         job = await lab.running(await lab.submit(on_gpu()))
-        await lab.store.request_stop(job.uid, "alice", datetime.now(UTC), "enough")
+        await lab.store.jobs.request_stop(job.uid, "alice", datetime.now(UTC), "enough")
         done = await lab.final(job)
         assert (done.state, done.exit.message if done.exit else "") == (State.STOPPED, "enough")
-        assert await lab.store.port_leases() == []
+        assert await lab.store.ports.leases() == []
 
 
 @pytest.mark.asyncio
@@ -80,10 +80,10 @@ async def test_a_stop_that_races_with_the_placement_is_never_lost(tmp_path: Path
         jobs = []
         for _ in range(30):
             job = await lab.submit(on_gpu())
-            await lab.store.request_stop(job.uid, "alice", datetime.now(UTC))
+            await lab.store.jobs.request_stop(job.uid, "alice", datetime.now(UTC))
             jobs.append(job)
         assert {(await lab.final(job)).state for job in jobs} == {State.STOPPED}
-        assert await lab.store.port_leases() == []
+        assert await lab.store.ports.leases() == []
 
 
 @pytest.mark.asyncio
@@ -97,7 +97,7 @@ async def test_a_retry_keeps_its_ports_on_the_same_machine(tmp_path: Path) -> No
         assert before is not None
         assert after is not None
         assert after.ports == before.ports
-        assert len(await lab.store.port_leases()) == 1
+        assert len(await lab.store.ports.leases()) == 1
 
 
 @pytest.mark.asyncio

@@ -10,7 +10,7 @@ from pai_backend.access.gateway.entering import EntryContext
 from pai_backend.access.gateway.names import EntryPoint
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.upstream import TaskConnector
-from pai_backend.store.base import Store
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_placement
 
 

@@ -15,7 +15,7 @@ from pai_backend.model.ids import PortLease
 from pai_backend.model.job import Job, NewEvent, Phase, Retries, State, TaskExit
 from pai_backend.protocol import read_document
 from pai_backend.store.keyring import KeyFile
-from pai_backend.store.sql import SqlStore
+from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job
 from tests.kubernetes.cluster.kubectl import Json
 from tests.kubernetes.faults import audit
@@ -48,8 +48,8 @@ class World:
 
 
 @pytest_asyncio.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
-    opened = SqlStore(f"sqlite:///{tmp_path / 'pai.sqlite'}", KeyFile(tmp_path / "secret.key"))
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = Store(f"sqlite:///{tmp_path / 'pai.sqlite'}", KeyFile(tmp_path / "secret.key"))
     await opened.open()
     yield opened
     await opened.aclose()
@@ -64,7 +64,7 @@ STORY = (NewEvent("job.submitted"), told(0, RIGHT), NewEvent("job.exit"))
 
 
 async def ended(
-    store: SqlStore,
+    store: Store,
     world: World,
     events: Sequence[NewEvent] = STORY,
     exit_: TaskExit = RIGHT,
@@ -79,23 +79,23 @@ async def ended(
     over = {"state": State.FAILED, "phase": Phase.ENDED, "exit": exit_, "forgotten": True}
     job = job.model_copy(update={"tasks": (task.model_copy(update=over),), "retries": retries})
     world.written.append(f"{WANTED.name} {task.uid}")
-    return await store.submit(job, document, "job.json", "application/json", events)
+    return await store.jobs.submit(job, document, "job.json", "application/json", events)
 
 
-async def found(store: SqlStore, world: World, *wanted: Wanted) -> list[str]:
+async def found(store: Store, world: World, *wanted: Wanted) -> list[str]:
     return await broken(store, cast(Site, world), wanted or (WANTED,))
 
 
-async def test_nothing_is_wrong_with_a_job_that_went_well(store: SqlStore) -> None:
+async def test_nothing_is_wrong_with_a_job_that_went_well(store: Store) -> None:
     await ended(store, world := World())
     assert await found(store, world) == []
 
 
-async def test_a_job_that_was_taken_and_is_gone_is_lost(store: SqlStore) -> None:
+async def test_a_job_that_was_taken_and_is_gone_is_lost(store: Store) -> None:
     assert await found(store, World(), patient("gone")) == ["gone was acknowledged and is lost"]
 
 
-async def test_a_command_that_ran_twice_is_found_and_one_that_never_ran(store: SqlStore) -> None:
+async def test_a_command_that_ran_twice_is_found_and_one_that_never_ran(store: Store) -> None:
     job = await ended(store, world := World())
     world.written *= 2
     assert await found(store, world) == [f"short {job.tasks[0].uid} ran 2 times"]
@@ -111,7 +111,7 @@ async def test_a_command_that_ran_twice_is_found_and_one_that_never_ran(store: S
         TaskExit(code=7, reason="lost", at=NOW),
     ],
 )
-async def test_a_wrong_exit_is_found(store: SqlStore, exit_: TaskExit) -> None:
+async def test_a_wrong_exit_is_found(store: Store, exit_: TaskExit) -> None:
     await ended(store, world := World(), [STORY[0], told(0, exit_), STORY[2]], exit_)
     assert [line for line in await found(store, world) if "ended otherwise than it should" in line]
 
@@ -127,14 +127,14 @@ async def test_a_wrong_exit_is_found(store: SqlStore, exit_: TaskExit) -> None:
     ],
 )
 async def test_a_story_that_is_not_what_happened_is_found(
-    store: SqlStore, events: Sequence[NewEvent], expected: str
+    store: Store, events: Sequence[NewEvent], expected: str
 ) -> None:
     await ended(store, world := World(), events)
     (line,) = await found(store, world)
     assert line.startswith(expected)
 
 
-async def test_a_retry_that_was_charged_or_not_expected_is_found(store: SqlStore) -> None:
+async def test_a_retry_that_was_charged_or_not_expected_is_found(store: Store) -> None:
     retried = (STORY[0], told(0, LOST), NewEvent("job.retry"), told(1, RIGHT), STORY[2])
     await ended(store, world := World(), retried, attempt=1, retries=Retries(user=1))
     many, charged = await found(store, world)
@@ -142,12 +142,12 @@ async def test_a_retry_that_was_charged_or_not_expected_is_found(store: SqlStore
     assert charged.startswith("short was charged for what was not its fault")
 
 
-async def test_a_port_that_is_still_leased_is_found(store: SqlStore) -> None:
+async def test_a_port_that_is_still_leased_is_found(store: Store) -> None:
     job = await ended(store, world := World())
-    lease = await store.acquire_lease("audit", 60.0, NOW)
+    lease = await store.leadership.acquire("audit", 60.0, NOW)
     assert lease is not None
     leak = PortLease("carol", 20_001, f"{job.uid}-0-0")
-    await store.save(job, seen=job, epoch=lease.epoch, events=[], at=NOW, lease=[leak])
+    await store.jobs.save(job, seen=job, epoch=lease.epoch, events=[], at=NOW, lease=[leak])
     assert await found(store, world) == [f"port 20001 is still leased to {job.uid}-0-0"]
 
 
@@ -157,7 +157,7 @@ def thing(kind: str, owner: str = "", **more: Any) -> Json:
     return {"kind": kind, "metadata": about | ({"ownerReferences": [{"uid": owner}]} if owner else {}), **more}
 
 
-async def test_objects_that_are_left_over_are_found(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_objects_that_are_left_over_are_found(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await ended(store, world := World())
     monkeypatch.setattr(audit, "LIMIT_S", 0.0)
     world.objects = {"pods": [thing("Pod")]}

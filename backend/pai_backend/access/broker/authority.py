@@ -8,12 +8,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pai_backend.access.broker.certificates import sign
 from pai_backend.access.keys import make_ed25519, parse_public_key
 from pai_backend.model.errors import Bug
-from pai_backend.store.base import Store
 from pai_backend.store.grants import Act, Certificate, UserCa
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 SERIAL_BITS = 53  # every serial is exact in a browser's numbers, and two alike are never met
 _TRIES = 5

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pai_backend.access.broker.rights import Credential, CredentialKind, Limits, Share, may_enter
 from pai_backend.access.document_keys import document_keys
@@ -18,8 +18,10 @@ from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.model.tags import UnresolvedTag
-from pai_backend.store.base import Store
 from pai_backend.store.grants import Certificate
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ async def by_document(
     """
     if job is None or not any(role.ssh.authorized_keys for role in job.spec.task_roles):
         return None
-    if public_key not in _named_in(job, await store.job_secrets(job.uid) if job.spec.secret_names else {}):
+    if public_key not in _named_in(job, await store.jobs.secrets(job.uid) if job.spec.secret_names else {}):
         return None
     return await _if_living(store, Credential(job.user, fingerprint, CredentialKind.DOCUMENT_KEY, job=job.uid), now)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pai_backend.access.broker import lookup, rights
 from pai_backend.access.broker.rights import Credential, CredentialKind, Limits
@@ -15,7 +16,9 @@ from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 NO_JOB = JobUid("")
 """Asked for where a name means nothing, so that the answer takes the same work as for a job of another user."""
@@ -42,9 +45,9 @@ def utc_now() -> datetime:
 async def find_job(store: Store, name: names.LoginName) -> Job | None:
     """The job that a login name means, of any owner."""
     if name.alias:
-        return await store.by_alias(name.alias)
+        return await store.jobs.by_alias(name.alias)
     try:
-        return await store.find(name.job, name.user)
+        return await store.jobs.find(name.job, name.user)
     except NoSuchJob:
         return None
 
@@ -52,7 +55,7 @@ async def find_job(store: Store, name: names.LoginName) -> Job | None:
 async def job_of(store: Store, uid: JobUid) -> Job | None:
     """The job of that uid; None when it is not kept any more."""
     try:
-        return await store.job(uid)
+        return await store.jobs.get(uid)
     except NoSuchJob:
         return None
 
@@ -141,7 +144,7 @@ class Door:
             if text != said or now >= said_at + SAY_S:
                 said, said_at = text, now
                 say(text)
-            seen = await self._store.wait_change(seen, min(SAY_S, end - now))
+            seen = await self._store.changes.wait(seen, min(SAY_S, end - now))
             await asyncio.sleep(LOOK_S)  # bounds the rate of looks while a store is busy
 
     async def _seen(self, credential: Credential) -> tuple[Job | None, Limits | None, bool]:

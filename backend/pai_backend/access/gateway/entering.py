@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from pai_backend.access.broker.rights import EVERYTHING, Limits
@@ -21,7 +22,9 @@ from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.upstream import TaskConnector
 from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
 

@@ -6,7 +6,7 @@ import base64
 import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
@@ -14,7 +14,9 @@ from pai_backend.access.broker import lookup
 from pai_backend.access.broker.lookup import CertificateFacts
 from pai_backend.access.broker.rights import Credential
 from pai_backend.access.gateway.door import Door, utc_now
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 

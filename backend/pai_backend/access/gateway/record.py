@@ -11,13 +11,17 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pai_backend.access.broker import lookup
 from pai_backend.access.broker.rights import Credential
 from pai_backend.access.gateway.folding import Fact, Folding
 from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.ids import JobUid
-from pai_backend.store.base import NewEvent, Store
+from pai_backend.store.base import NewEvent
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 RETRY_S = 1.0
 LONGEST_WAIT_S = 5.0
@@ -51,7 +55,7 @@ class Record:
 
     def _append(self, job: JobUid, event: NewEvent) -> _Write:
         now = datetime.now(UTC)
-        return lambda: self._store.note(job, [event], now)
+        return lambda: self._store.events.note(job, [event], now)
 
     def _put(self, write: _Write) -> None:
         if len(self._writes) >= MOST_WAITING:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 import asyncssh
 
@@ -28,7 +29,9 @@ from pai_backend.access.keys import gateway_client_key, gateway_host_keys
 from pai_backend.access.uses import Uses
 from pai_backend.engine.algorithms import SPEAKS, algorithms
 from pai_backend.engine.base import Engine
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 __all__ = ["GatewayOptions", "serve_gateway"]
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import asyncssh
 
@@ -16,7 +17,9 @@ from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOpti
 from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.keys import public_line
 from pai_backend.engine.base import Connection, Engine, EngineError
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 # This leg does not leave the cluster: the cheapest of the strong algorithms first. Measured with
 # asyncssh 2.24: aes128-gcm moves about twice what chacha20-poly1305 does, X25519 logs in fastest.
@@ -65,7 +68,7 @@ class TaskConnector(ABC):
         Raises LoginRefused with a sentence for the user when the task does not answer in ``connect_timeout_s``,
         shows another host key than the one made for it, or does not let the gateway in. Cancellation-safe.
         """
-        host_key = await self._store.task_keys(entry.slot)
+        host_key = await self._store.task_keys.get(entry.slot)
         if host_key is None:
             raise _unreachable(f"The host key of {entry.name} is not known, so the task cannot be recognised.")
         try:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from datetime import timedelta
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from pai_backend.access.gateway.login import Login
@@ -14,7 +15,9 @@ from pai_backend.lifecycle.idleness import stop_at
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import IdleClock
 from pai_backend.model.ids import JobUid
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 PAUSE_S = 0.5  # between two looks, as ``watch`` has it
 WAIT_S = 5.0
@@ -36,7 +39,7 @@ class Warnings:
         seen = -1
         while True:
             try:
-                seen = await self._store.wait_change(seen, WAIT_S)
+                seen = await self._store.changes.wait(seen, WAIT_S)
                 await self._look()
                 await asyncio.sleep(PAUSE_S)  # bounds the rate of looks
             except Unavailable as exc:

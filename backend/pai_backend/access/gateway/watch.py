@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from pai_backend.access.broker import lookup
 from pai_backend.access.broker.rights import Credential, Limits
@@ -21,7 +22,9 @@ from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.turns import in_turns
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 PAUSE_S = 0.5  # between two looks; the promise is to cut within 2 s (architecture §8)
 CLOCK_S = 1.0
@@ -82,7 +85,7 @@ class Watch:
         seen, whole_at, loop = -1, 0.0, asyncio.get_running_loop()
         while True:
             try:
-                mark = await self._store.wait_change(seen, CLOCK_S)
+                mark = await self._store.changes.wait(seen, CLOCK_S)
                 whole = mark != seen or loop.time() >= whole_at
                 await self.look(whole=whole)
                 seen, whole_at = mark, loop.time() + WAIT_S if whole else whole_at
@@ -128,7 +131,7 @@ class Watch:
         """Wait until the store knows why the task is gone."""
         seen = -1
         while True:
-            seen = await self._store.wait_change(seen, REASON_S)
+            seen = await self._store.changes.wait(seen, REASON_S)
             job = await door.job_of(self._store, uid)
             refused = _REMOVED if job is None else names.gone(job, task)
             if refused is not None:

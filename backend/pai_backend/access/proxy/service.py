@@ -51,10 +51,6 @@ MAX_TOKENS = 4  # in the query of a request
 RESPONSE_S = 300.0  # seconds from the end of a request to the first byte of its answer
 
 
-class ProxyStore(JobFinder, ClaimStore, Protocol):
-    """The part of the store that the proxy needs."""
-
-
 class Dialer(Protocol):
     """The part of an engine that the proxy needs."""
 
@@ -104,7 +100,8 @@ class ServiceProxy:
 
     def __init__(
         self,
-        store: ProxyStore,
+        jobs: JobFinder,
+        claims: ClaimStore,
         engine: Dialer,
         *,
         domain: str,
@@ -121,8 +118,8 @@ class ServiceProxy:
         self._engine = engine
         self._entrants = entrants
         self._uses = uses
-        self._office = TicketOffice(store, signing_key, now)
-        self._directory = Directory(store, signing_key)
+        self._office = TicketOffice(claims, signing_key, now)
+        self._directory = Directory(jobs, signing_key)
         self.watch = Watch()
         """Looks at the rights of those whose requests are under way."""
         self._connections = Connections()

@@ -89,7 +89,7 @@ async def enter_as_admin(ctx: ApiContext, user: User, job: Job, reason: str, way
             hint="`pai keys certify FILE --job JOB --as-admin --reason TEXT`; for a service the parameter `reason`.",
         )
     said = {"user": user.name, "way": way, "reason": reason.strip()}
-    await ctx.store.note(job.uid, [NewEvent("job.admin-entry", said)], ctx.clock())
+    await ctx.store.events.note(job.uid, [NewEvent("job.admin-entry", said)], ctx.clock())
 
 
 def find_service(job: Job, label: str, query: TaskQuery) -> Target:

@@ -59,9 +59,9 @@ class AttemptService:
         """All runs of all tasks, oldest first, and the retries of the job; nothing is read when there were none."""
         if job.attempt == 0 and all(task.attempt == 0 for task in job.tasks):
             return list(job.tasks), []
-        tasks = [Task.model_validate(body) for body in await self._ctx.store.past_tasks(job.uid)]
+        tasks = [Task.model_validate(body) for body in await self._ctx.store.jobs.past_tasks(job.uid)]
         # A retry more or less while the two are read does no harm: the job's own attempts bound what is shown.
-        return tasks, await self._ctx.store.events(job.uid, limit=job.attempt + 1, type_="job.retry")
+        return tasks, await self._ctx.store.events.of_job(job.uid, limit=job.attempt + 1, type_="job.retry")
 
 
 def attempt_of(job: Job, number: int, tasks: Sequence[Task], retries: Sequence[Event]) -> openpai.Attempt:

@@ -93,7 +93,7 @@ class CertificateService:
     async def _of_all(self, terms: Certificate, user: User) -> Certificate:
         """For all jobs of the caller that have not ended, the newest if there are very many."""
         wanted = JobFilter(user=user.name, states=_LIVING, limit=MOST_PRINCIPALS, count=False)
-        jobs, _ = await self._ctx.store.list_jobs(wanted)
+        jobs, _ = await self._ctx.store.jobs.page(wanted)
         if not jobs:
             raise InvalidParameters(
                 "You have no job to certify a key for.", hint="Submit one first, or name one that is shared."

@@ -45,13 +45,13 @@ class ClusterService:
 
     async def nodes(self) -> NodeList:
         """All nodes with what is in use of them, by name."""
-        jobs = await self._ctx.store.unfinished()
+        jobs = await self._ctx.store.jobs.unfinished()
         nodes = sorted(self._ctx.nodes(), key=lambda node: node.name)
         return NodeList(data=tuple(present.node(node, jobs) for node in nodes))
 
     async def virtual_clusters(self) -> VirtualClusters:
         """Every configured virtual cluster and the load on it."""
-        jobs, nodes = await self._ctx.store.unfinished(), self._ctx.nodes()
+        jobs, nodes = await self._ctx.store.jobs.unfinished(), self._ctx.nodes()
         names, config = self._ctx.virtual_clusters, self._ctx.rules.config
         return VirtualClusters({name: _load(name, jobs, nodes, config) for name in names})
 
@@ -66,7 +66,7 @@ class ClusterService:
     async def virtual_cluster(self, name: str) -> VirtualCluster:
         """One of them. Raises NoVirtualCluster."""
         self._require(name)
-        return _load(name, await self._ctx.store.unfinished(), self._ctx.nodes(), self._ctx.rules.config)
+        return _load(name, await self._ctx.store.jobs.unfinished(), self._ctx.nodes(), self._ctx.rules.config)
 
     def sku_types(self, virtual_cluster: str | None) -> SkuTypes:
         """Kinds of hardware that documents may name, and what one unit of each has; one virtual cluster's, or all.
@@ -98,10 +98,10 @@ class ClusterService:
 
     async def metrics(self) -> bytes:
         """What Prometheus scrapes."""
-        lease = await self._ctx.store.lease()
+        lease = await self._ctx.store.leadership.latest()
         left = max(0.0, (lease.expires_at - self._ctx.clock()).total_seconds()) if lease is not None else 0.0
         orphans = len(await self._ctx.store.recovery.orphans())
-        return self._ctx.metrics.text(await self._ctx.store.job_counts(), left, orphans)
+        return self._ctx.metrics.text(await self._ctx.store.jobs.counts(), left, orphans)
 
 
 def _load(name: str, jobs: Sequence[Job], nodes: Sequence[Node], config: ClusterConfig | None) -> VirtualCluster:

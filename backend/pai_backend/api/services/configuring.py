@@ -137,7 +137,7 @@ class ConfigService:
         """Computed on copies that are rebuilt from what is stored, in a thread."""
         await self._ctx.live_rules.refresh(at_once=True)
         rules, now = self._ctx.rules, self._ctx.clock()
-        jobs, nodes = await self._ctx.store.unfinished(), list(self._ctx.nodes())
+        jobs, nodes = await self._ctx.store.jobs.unfinished(), list(self._ctx.nodes())
 
         def copy() -> Placer:
             return rebuilt(

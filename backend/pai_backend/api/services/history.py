@@ -27,7 +27,7 @@ class HistoryService:
         """Every event with a greater ``seq``, in order. Raises NoSuchJob."""
         job = await self._jobs.find(user, name)
         events: list[Event] = []
-        while page := await self._ctx.store.events(job.uid, after, PAGE):
+        while page := await self._ctx.store.events.of_job(job.uid, after, PAGE):
             events += page
             after = page[-1].seq
         return EventList(data=tuple(events))
@@ -46,7 +46,7 @@ class HistoryService:
                 news.take_note()
                 more = True
                 while more:
-                    page, ended = await self._ctx.store.news(uid, after, PAGE)
+                    page, ended = await self._ctx.store.events.news(uid, after, PAGE)
                     for event in page:
                         yield event
                     if ended:
@@ -60,7 +60,7 @@ class HistoryService:
         only = None if user.admin else user.name
         while True:
             seen = self._ctx.changes.number
-            events, position = await self._ctx.store.recent_events(position, only, PAGE)
+            events, position = await self._ctx.store.events.recent(position, only, PAGE)
             for event in events:
                 yield PlacedEvent(position=position, event=event)
             if not events:

@@ -106,7 +106,7 @@ class JobKeyService:
         )
         try:
             claims = await (await self._office()).redeem(ticket, _service(name))
-            job = await self._ctx.store.job(claims.job)
+            job = await self._ctx.store.jobs.get(claims.job)
         except (Unauthorized, NoSuchJob):
             raise spent from None
         try:
@@ -138,8 +138,8 @@ class JobKeyService:
 
     async def _office(self) -> TicketOffice:
         # A key of its own: a ticket of the service proxy can never be taken for one of ours.
-        key = await self._ctx.store.secret(SIGNING_SECRET, secrets.token_hex(32))
-        return TicketOffice(self._ctx.store, key, self._ctx.clock)
+        key = await self._ctx.store.secrets.get(SIGNING_SECRET, secrets.token_hex(32))
+        return TicketOffice(self._ctx.store.secrets, key, self._ctx.clock)
 
 
 def _written(pem: str, form: KeyFormat, job: Job) -> str:

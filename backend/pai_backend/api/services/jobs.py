@@ -79,7 +79,7 @@ class JobService:
         await self._ctx.need_account(user)
         job = new_job(user.name, spec, warnings, self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
-        return await self._ctx.store.submit(
+        return await self._ctx.store.jobs.submit(
             job, text, filename, _media_type(filename, text), events, secrets=document.secrets, replace=replace
         )
 
@@ -102,7 +102,7 @@ class JobService:
 
     async def find(self, user: User, name: str) -> Job:
         """The job of that id, alias, uid or own name. Raises NoSuchJob, also when the user may not see it."""
-        job = await self._ctx.store.find(name, user.name)
+        job = await self._ctx.store.jobs.find(name, user.name)
         if not may_see(user, job):
             # In the store's own words, so that a hidden job and one that does not exist look alike.
             raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
@@ -139,21 +139,21 @@ class JobService:
         if job.state.final:
             self._ctx.limits.submissions.take(user.name)
             owner = user if user.name == job.user else User(job.user)
-            text, filename, _media_type = await self._ctx.store.document(job.uid)
+            text, filename, _media_type = await self._ctx.store.jobs.document(job.uid)
             try:
                 await self._read(owner, text, filename)
             except (DocumentError, NoVirtualCluster, NoSuchStorage) as error:
                 message = f"The job {job.id} cannot run again as it is: {error.message}"
                 raise ReadOnlyJob(message, errors=error.errors, hint=error.hint) from None
             await self._ctx.need_account(owner)
-        await self._ctx.store.request_restart(job.uid, user.name, self._ctx.clock())
+        await self._ctx.store.jobs.request_restart(job.uid, user.name, self._ctx.clock())
         what = "is restarted" if job.state.final else "is started already"
         return Said(status=202, message=f"job {job.name} {what}")
 
     async def stop(self, user: User, name: str) -> Said:
         """Ask a job to end. Idempotent. Raises NoSuchJob, Forbidden."""
         job = await self.own(user, name, "stop")
-        await self._ctx.store.request_stop(job.uid, user.name, self._ctx.clock(), "")
+        await self._ctx.store.jobs.request_stop(job.uid, user.name, self._ctx.clock(), "")
         return Said(status=202, message=f"job {job.name} is asked to stop")
 
     async def delete(self, user: User, name: str) -> Said:
@@ -166,19 +166,21 @@ class JobService:
     async def tag(self, user: User, name: str, tag: str) -> Said:
         """Give a job a tag. Idempotent. Raises NoSuchJob, Forbidden, InvalidParameters when it has too many."""
         job = await self.own(user, name, "tag")
-        await self._ctx.store.tag(job.uid, tag)
+        await self._ctx.store.jobs.tag(job.uid, tag)
         return Said(status=200, message=f"tag {tag} added to job {job.name}")
 
     async def untag(self, user: User, name: str, tag: str) -> Said:
         """Take a tag away. Raises NoSuchJob, Forbidden, NoSuchTag."""
         job = await self.own(user, name, "untag")
-        await self._ctx.store.untag(job.uid, tag)
+        await self._ctx.store.jobs.untag(job.uid, tag)
         return Said(status=200, message=f"tag {tag} removed from job {job.name}")
 
     async def document(self, user: User, name: str) -> tuple[bytes, str]:
         """The submitted bytes and their media type; with its secrets masked for all but the owner. Raises NoSuchJob."""
         job = await self.find(user, name)
-        text, filename, _kept_type = await self._ctx.store.document(job.uid)  # older versions kept what clients said
+        text, filename, _kept_type = await self._ctx.store.jobs.document(
+            job.uid
+        )  # older versions kept what clients said
         media_type = _media_type(filename, text)
         if not may_read_secrets(user, job):
             text = await in_turn(partial(masked, text))

@@ -27,7 +27,7 @@ class KeyService:
 
     async def keys(self, user: User) -> KeyList:
         """The caller's registered keys."""
-        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.keys(user.name)))
+        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.user_keys.registered(user.name)))
 
     async def add(self, user: User, new: NewKey) -> KeyWire:
         """Register a public key for the caller; one that is registered gets these terms. Idempotent.
@@ -36,18 +36,18 @@ class KeyService:
         """
         act = self.act(user)
         key = await self._key(user, new, act)
-        await self._ctx.store.add_key(key, act)
+        await self._ctx.store.user_keys.add(key, act)
         kept = await self._ctx.store.grants.key(key.fingerprint)
         return _shown(kept or key)
 
     async def replace(self, user: User, wanted: Sequence[NewKey]) -> None:
         """Make these the caller's keys, all or none. Raises InvalidParameters."""
         act = self.act(user)
-        await self._ctx.store.replace_keys(user.name, [await self._key(user, new, act) for new in wanted], act)
+        await self._ctx.store.user_keys.replace(user.name, [await self._key(user, new, act) for new in wanted], act)
 
     async def remove(self, user: User, fingerprint: str) -> None:
         """Forget a key of the caller. Raises NoSuchKey."""
-        await self._ctx.store.remove_key(user.name, fingerprint, self.act(user))
+        await self._ctx.store.user_keys.remove(user.name, fingerprint, self.act(user))
 
     async def audit(self, user: User, query: AuditQuery) -> KeyAudit:
         """What was done to the caller's keys, or to everybody's. Raises Forbidden."""

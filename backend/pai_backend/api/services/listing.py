@@ -39,7 +39,7 @@ class ListService:
             limit=limit,
             count=query.with_total_count,
         )
-        return await self._ctx.store.list_jobs(which)
+        return await self._ctx.store.jobs.page(which)
 
 
 def _states(asked: tuple[State, ...], version: int) -> tuple[State, ...]:

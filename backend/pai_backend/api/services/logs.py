@@ -109,7 +109,7 @@ class LogService:
         with self._ctx.changes.of_job(job_uid) as news:
             while True:
                 news.take_note()
-                job = await self._ctx.store.job(job_uid)
+                job = await self._ctx.store.jobs.get(job_uid)
                 passage = replace(self._passage(job, query), follow=True)
                 scrubber = await self._scrubber(job, passage)
                 try:

@@ -26,11 +26,11 @@ class MoveService:
         other = None if to.other is None else await self._jobs.find(user, to.other)
         move = Move(job.uid, to.side, None if other is None else other.uid, None if user.admin else user.name)
         shared = self._ctx.rules.sizing.shared
-        moves = await self._ctx.store.request_move(move, user.name, self._ctx.clock(), shared=shared)
+        moves = await self._ctx.store.jobs.request_move(move, user.name, self._ctx.clock(), shared=shared)
         named = {job.uid: job, **({} if other is None else {other.uid: other})}
         changed = []
         for each in moves:
-            moved = named.get(each.uid) or await self._ctx.store.job(each.uid)
+            moved = named.get(each.uid) or await self._ctx.store.jobs.get(each.uid)
             changed.append(MovedJob(id=moved.id, place=each.place, was=each.was))
         place = next((each.place for each in moves if each.uid == job.uid), None)
         said = "is there already" if place is None else f"is number {place} of its priority now"

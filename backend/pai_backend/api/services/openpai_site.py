@@ -91,7 +91,7 @@ class OpenpaiSiteService:
     async def pods(self, user: User) -> PodObjects:
         """All tasks with a place. Raises Forbidden for all but administrators."""
         _require_admin(user)
-        jobs = await self._ctx.store.unfinished()
+        jobs = await self._ctx.store.jobs.unfinished()
         return PodObjects(items=tuple(pod for job in jobs for task in job.tasks for pod in _pods(job, task)))
 
     def _granted(self, user: User) -> list[TeamMount]:

@@ -29,7 +29,7 @@ class ReleaseService:
         job = await self._jobs.own(user, name, "release tasks of")
         if tasks is not None:
             _require(job, tasks)
-        going = await self._ctx.store.request_release(job.uid, tasks, user.name, self._ctx.clock())
+        going = await self._ctx.store.jobs.request_release(job.uid, tasks, user.name, self._ctx.clock())
         names = tuple(task.name for task in going)
         said = f"released: {', '.join(names)}" if names else "nothing to release: no such task is kept"
         return Released(status=202, message=f"job {job.name}: {said}", tasks=names)

@@ -22,7 +22,7 @@ async def find_entered(ctx: ApiContext, user: User, name: str) -> tuple[Job, Sha
 
     Raises NoSuchJob.
     """
-    job = await ctx.store.find(name, user.name)
+    job = await ctx.store.jobs.find(name, user.name)
     if may_see(user, job):
         return job, None
     now = ctx.clock()
@@ -51,7 +51,7 @@ class ShareService:
         grants = self._ctx.store.grants
         find = grants.shared_by if query.given else grants.shared_with
         shares = await find(user.name, self._ctx.clock())
-        return ShareList(data=tuple([_shown(share, await self._ctx.store.job(share.job)) for share in shares]))
+        return ShareList(data=tuple([_shown(share, await self._ctx.store.jobs.get(share.job)) for share in shares]))
 
     async def give(self, user: User, name: str, new: NewShare) -> ShareWire:
         """Let a user into the caller's job, on these terms instead of earlier ones.

@@ -190,7 +190,7 @@ class FileService:
         if not where.job:
             return path
         try:
-            job = await self._ctx.store.find(f"{self._user.name}~{where.job}")
+            job = await self._ctx.store.jobs.find(f"{self._user.name}~{where.job}")
         except NoSuchJob:
             if self._user.admin:
                 return path

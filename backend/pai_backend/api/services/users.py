@@ -129,7 +129,7 @@ class UserService:
         return account
 
     async def _shown(self, account: Account) -> UserWire:
-        keys = await self._ctx.store.keys(account.name)
+        keys = await self._ctx.store.user_keys.registered(account.name)
         shown = (SshKey(title=key.comment, value=key.public_key, time=milliseconds(key.added_at)) for key in keys)
         return UserWire(
             username=account.name,

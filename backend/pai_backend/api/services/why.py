@@ -34,10 +34,10 @@ class WhyService:
         job = await JobService(self._ctx).find(user, name)
         if not _waits(job):
             return _told(job, None, None).model_copy(update={"doubt": await staleness_of(job, self._ctx)})
-        known = await self._ctx.store.explanation(job.uid)
+        known = await self._ctx.store.explanations.get(job.uid)
         if known is None or not self._is_fresh(known):
             known = await self._asked(job.uid)
-        job = await self._ctx.store.job(job.uid)  # it may have started meanwhile
+        job = await self._ctx.store.jobs.get(job.uid)  # it may have started meanwhile
         if not _waits(job) or known is None or not known.body:
             return _told(job, None, known)
         return _told(job, self._for(user, Waiting.model_validate_json(known.body)), known)
@@ -47,17 +47,17 @@ class WhyService:
 
     async def _asked(self, uid: JobUid) -> Explanation | None:
         """The answer to the question asked now; the last one when the controller does not answer in time."""
-        await self._ctx.store.ask_why(uid, self._ctx.clock())
+        await self._ctx.store.explanations.ask(uid, self._ctx.clock())
         try:
             async with asyncio.timeout(PATIENCE_S):
                 while True:
                     seen = self._ctx.changes.number
-                    found = await self._ctx.store.explanation(uid)
+                    found = await self._ctx.store.explanations.get(uid)
                     if found is not None and not found.open:
                         return found
                     await self._ctx.changes.wait(seen)
         except TimeoutError:
-            return await self._ctx.store.explanation(uid)
+            return await self._ctx.store.explanations.get(uid)
 
     def _for(self, user: User, waiting: Waiting) -> Waiting:
         """Without virtual clusters that the user may not use; in words that do not name them either."""

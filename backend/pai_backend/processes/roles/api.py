@@ -10,6 +10,7 @@ import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import tornado.httpserver
 import tornado.routing
@@ -41,7 +42,10 @@ from pai_backend.platform.runtime_files import runtime_file
 from pai_backend.processes.components import Components, ReadyLine, RoleError
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.storage.room import FileRoom
-from pai_backend.store.base import Lease, Store
+from pai_backend.store.base import Lease
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +101,7 @@ async def _application(
 ) -> tornado.routing.RuleRouter:
     """The API with the service proxy in front of it."""
     engine = components.engine()
-    signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
+    signing_key = await store.secrets.get(SIGNING_SECRET, secrets.token_hex(32))
     identity = Identity(store, tokens, _accounts(components.settings, tokens, store))
     for result in identity.sign_ins:
         meaning = f"Sign-ins by password that were {result}."
@@ -110,7 +114,8 @@ async def _application(
             "account, so that each could read all. Set engine.accounts, or set it to true if they may do so"
         )
     proxy = ServiceProxy(
-        store,
+        store.jobs,
+        store.secrets,
         engine,
         domain=site.service_domain,
         signing_key=signing_key,
@@ -277,7 +282,7 @@ def _controller_check(lease: Lease | None) -> Check:
 async def _checks(components: Components, store: Store) -> Sequence[Check]:
     """The database and the controller's lease always; the engine when this process hears of its nodes."""
     try:
-        lease = await store.lease()
+        lease = await store.leadership.latest()
     except Unavailable as error:
         return [Check(name="database", ok=False, message=error.message), _disk_check(components)]
     checks = [Check(name="database", ok=True, message="answers"), _controller_check(lease)]

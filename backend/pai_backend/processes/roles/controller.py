@@ -8,6 +8,7 @@ import os
 import platform
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pai_backend.access.ports import PortRange
 from pai_backend.config.queue_policy import policy_of
@@ -21,7 +22,9 @@ from pai_backend.processes.components import Components, ReadyLine, RoleError
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.store import deletion
-from pai_backend.store.base import Store
+
+if TYPE_CHECKING:
+    from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
 
