@@ -60,7 +60,11 @@ def test_payloads_have_the_documented_fields(place: Place) -> None:
         assert "kept" in place.run_until("pai status keeping", lambda text: "kept for debugging" in text)
         client.release("keeping")
         assert [place.run(f"pai status {name} --watch")[0] for name in names] == [1] * len(names)
-        events = [event for name in names for event in client.events(name)]
+        early = client.job("early")["uid"]
+        client.submit(json.dumps({**failing, "jobName": "early"}).encode(), replace=True)
+        client.start("failing")
+        assert [place.run(f"pai status {name} --watch")[0] for name in ("early", "failing")] == [1, 1]
+        events = [event for name in (*names, early) for event in client.events(name)]
     seen = {event["type"] for event in events}
     # Of another user than the owner: tests/integration/api/test_live_rights.py has that one. The last one of a job that
     # is gone: tests/integration/store/test_deletion.py.

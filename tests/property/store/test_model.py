@@ -24,7 +24,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pai_backend.model.errors import NameTaken
+from pai_backend.lifecycle.restart import restarted
+from pai_backend.model.errors import NameTaken, ReadOnlyJob
 from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Desired, Job, NewEvent, State
 from pai_backend.store.base import Conflict, Fenced, JobFilter, PortTaken, slot
@@ -112,6 +113,24 @@ class StoreMachine(RuleBasedStateMachine):
         self.model.events[seen.uid].append("job.stop-requested")
         self.model.dirty.add(seen.uid)
         return stopped
+
+    @rule(target=versions, seen=versions)
+    def restart(self, seen: Job) -> Job:
+        before = self.model.jobs[seen.uid]
+        work = self.store.request_restart(seen.uid, "alice", T0)
+        if not before.state.final and before.desired is Desired.STOP:
+            with pytest.raises(ReadOnlyJob):
+                self.run(work)
+            return before
+        after = self.run(work)
+        if not before.state.final:
+            assert after == before
+            return after
+        assert after == restarted(before, T0).model_copy(update={"version": before.version + 1})
+        self.model.jobs[seen.uid] = after
+        self.model.events[seen.uid] += ["job.restart-requested", "job.state"]
+        self.model.dirty.add(seen.uid)
+        return after
 
     @rule(
         target=versions,
