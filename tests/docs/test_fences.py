@@ -84,7 +84,7 @@ NOT_RUN = {
 """(page, first line) -> why this fence is not run where it stands."""
 
 RUNNABLE = {"sh", "bash", "console", "python", "ipython"}
-KNOWN = RUNNABLE | {"", "yaml", "toml", "json", "mermaid", "{toctree}", "{include}", "{eval-rst}"}
+KNOWN = RUNNABLE | {"", "yaml", "toml", "json", "mermaid", "nginx", "{toctree}", "{include}", "{eval-rst}"}
 RUN_IN = {
     "README.md": "test_readme.py",
     "README.zh-CN.md": "test_readme.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import socketserver
 import subprocess
@@ -15,7 +16,6 @@ from pai_backend.testing.free_ports import free_port
 
 START_S = 60
 
-# Source: https://nginx.org/en/docs/http/websocket.html
 NGINX = """
 daemon off;
 pid {root}/nginx.pid;
@@ -28,25 +28,19 @@ http {{
     fastcgi_temp_path {root}/fastcgi;
     uwsgi_temp_path {root}/uwsgi;
     scgi_temp_path {root}/scgi;
-    map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}
+{map}
     server {{
         listen 127.0.0.1:{port};
 {location}
     }}
 }}
 """
-LOCATION = """
-location /base/ {
-    proxy_pass http://127.0.0.1:8888;
-    proxy_http_version 1.1;
-    proxy_set_header Host $http_host;
-    proxy_set_header X-Forwarded-Proto $scheme;
-    proxy_set_header Upgrade $http_upgrade;
-    proxy_set_header Connection $connection_upgrade;
-    proxy_read_timeout 1d;
-}
-"""
-"""As the documentation shows it, for a Jupyter server with ``ServerApp.base_url=/base/`` on port 8888."""
+DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "connect" / "jupyter.md"
+
+
+def documented() -> list[str]:
+    """What the documentation shows of nginx: a location for a Jupyter server on port 8888, and a map."""
+    return re.findall(r"```nginx\n(.*?)```", DOCUMENTED.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @contextmanager
@@ -86,8 +80,9 @@ def nginx(root: Path, jupyter_port: int) -> Iterator[int]:
     port = free_port()
     root.mkdir()
     configuration = root / "nginx.conf"
-    location = LOCATION.replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}")
-    configuration.write_text(NGINX.format(root=root, port=port, location=location))
+    location, upgrade = documented()
+    location = location.replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}")
+    configuration.write_text(NGINX.format(root=root, port=port, location=location, map=upgrade))
     process = subprocess.Popen(["nginx", "-e", str(root / "error.log"), "-c", str(configuration)])
     try:
         deadline = time.monotonic() + START_S
