@@ -17,7 +17,7 @@ from pai_backend.engine.base import EngineError
 from pai_backend.engine.holding import ALIVE_S, EngineHolder, HeldByAnother
 from pai_backend.model.errors import InvalidParameters, Unavailable
 from pai_backend.processes.components import Components, RoleError, key_source
-from pai_backend.processes.observed_engine import ObservedEngine
+from pai_backend.processes.node_cache import NodeCachingEngine
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.keyring import SecretKeyError
 from pai_backend.store.sql import Store
@@ -54,7 +54,7 @@ async def _adopt(settings: Settings, *, force: bool) -> int:
         await store.aclose()
 
 
-async def adopt(store: Store, engine: ObservedEngine, *, force: bool) -> int:
+async def adopt(store: Store, engine: NodeCachingEngine, *, force: bool) -> int:
     """Write the holder record; returns the exit code.
 
     Without ``force`` a holder that was heard lately is left alone: two controllers would act side by side until the
@@ -80,7 +80,7 @@ async def adopt(store: Store, engine: ObservedEngine, *, force: bool) -> int:
     return 0
 
 
-async def _found(engine: ObservedEngine) -> EngineHolder | None:
+async def _found(engine: NodeCachingEngine) -> EngineHolder | None:
     """The record; one that cannot be read counts as none, since this is how it is replaced."""
     try:
         return await engine.holder()

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pai_backend.engine.base import Engine, EngineError
-from pai_backend.store.deletion import Cause, Deletion, Retention
+from pai_backend.store.deletion import Deletion, DeletionCause, Retention
 
 if TYPE_CHECKING:
     from pai_backend.store.sql import Store
@@ -59,7 +59,7 @@ class Deleter:
             waiting = [each.job for each in page if not each.gone]
             gone = {each.job for each in page if each.gone}
             if waiting:
-                gone |= set(await self._store.deletion.remove(waiting, Cause.USER, self._clock(), self._epoch))
+                gone |= set(await self._store.deletion.remove(waiting, DeletionCause.USER, self._clock(), self._epoch))
             for job in sorted(gone):
                 try:
                     await self._engine.erase(job)
@@ -74,7 +74,7 @@ class Deleter:
         await deletion.sweep(self._clock(), self._epoch)
         while deleted < IN_A_SWEEP:
             uids = await deletion.expired(self._keep, self._clock(), AT_ONCE)
-            gone = await deletion.remove(uids, Cause.RETENTION, self._clock(), self._epoch) if uids else []
+            gone = await deletion.remove(uids, DeletionCause.RETENTION, self._clock(), self._epoch) if uids else []
             deleted += len(gone)
             if not gone:
                 break

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pai_backend.launch.directories import TaskReach
     from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
-    from pai_backend.processes.observed_engine import ObservedEngine
+    from pai_backend.processes.node_cache import NodeCachingEngine
     from pai_backend.scheduling.config.model import ClusterConfig
     from pai_backend.storage.reach import StorageReach
     from pai_backend.storage.room import FileRoom
@@ -80,7 +80,7 @@ class Components:
         self.database_trouble = "The database is being opened."
         self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}
         self._store: Store | None = None
-        self._engine: ObservedEngine | None = None
+        self._engine: NodeCachingEngine | None = None
         self.configured_nodes: list[Node] = []
         self._opening: asyncio.Task[Store] | None = None
         self._holding = set(roles)
@@ -214,10 +214,10 @@ class Components:
             shared_quota_bytes=storage.shared_quota_bytes,
         )
 
-    def engine(self) -> ObservedEngine:
+    def engine(self) -> NodeCachingEngine:
         """The engine that is configured. Raises RoleError for keys that it cannot use."""
         if self._engine is None:
-            from pai_backend.processes.observed_engine import Insight, ObservedEngine
+            from pai_backend.processes.node_cache import Insight, NodeCachingEngine
 
             if self.provider.runs_here:
                 self.configured_nodes = local_nodes(self.settings.engine.nodes)
@@ -226,7 +226,7 @@ class Components:
                 engine = self.provider.engine(host)
             except ValueError as error:
                 raise RoleError(str(error)) from None
-            self._engine = ObservedEngine(engine, engine if isinstance(engine, Insight) else None)
+            self._engine = NodeCachingEngine(engine, engine if isinstance(engine, Insight) else None)
         return self._engine
 
     @cached_property

@@ -14,7 +14,7 @@ from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.job import State
 from pai_backend.store import events, lease, tally
 from pai_backend.store.base import NewEvent, job_key_slots, peer_key_slot, slot
-from pai_backend.store.deletion import FRESH, TOLD, Cause, Deletion, Retention
+from pai_backend.store.deletion import FRESH, TOLD, Deletion, DeletionCause, Retention
 from pai_backend.store.lookup import no_such_job
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
@@ -97,7 +97,7 @@ class Deletions(Repository):
         """
         return await self._writer.run(partial(_request, uid=uid, by=by, at=at))
 
-    async def remove(self, uids: Collection[JobUid], cause: Cause, at: datetime, epoch: int) -> list[JobUid]:
+    async def remove(self, uids: Collection[JobUid], cause: DeletionCause, at: datetime, epoch: int) -> list[JobUid]:
         """Delete the rows of those of these jobs that are finished and have no task to be forgotten; returns which.
 
         In one transaction. One that is marked already keeps who asked for it. Raises Fenced.
@@ -136,14 +136,14 @@ def _request(conn: Connection, uid: JobUid, by: str, at: datetime) -> bool:
                 f"The task {task} of this job runs unknown to the database, so the job is not deleted.",
                 hint="An administrator ends it first: `pai cluster orphans`.",
             )
-    _mark(conn, [head], by, Cause.USER, at)
+    _mark(conn, [head], by, DeletionCause.USER, at)
     if not _is_settled(head):
         return False
     _erase(conn, [head], at)
     return True
 
 
-def _remove(conn: Connection, uids: Collection[JobUid], cause: Cause, at: datetime, epoch: int) -> list[JobUid]:
+def _remove(conn: Connection, uids: Collection[JobUid], cause: DeletionCause, at: datetime, epoch: int) -> list[JobUid]:
     lease.require(conn, epoch)
     kept = {job_of(task) for task in _orphaned(conn)}
     found = [head for head in conn.execute(_HEADS, {"uids": list(uids)}) if head.uid not in kept]
@@ -163,7 +163,7 @@ def _is_settled(head: AnyRow) -> bool:
     return bool(head.settled and not head.dirty)
 
 
-def _mark(conn: Connection, heads: Sequence[AnyRow], by: str, cause: Cause, at: datetime) -> None:
+def _mark(conn: Connection, heads: Sequence[AnyRow], by: str, cause: DeletionCause, at: datetime) -> None:
     known = {row.job for row in conn.execute(_MARKS, {"uids": [head.uid for head in heads]})}
     fresh = [
         {"job": head.uid, "asked_by": by, "cause": cause.value, "asked_at": at, "position": None, "cleared_at": None}

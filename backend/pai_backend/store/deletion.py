@@ -19,7 +19,7 @@ FRESH: Final = timedelta(hours=1)
 """A job that ended more recently is not deleted to make room: its owner is to see how it ended."""
 
 
-class Cause(StrEnum):
+class DeletionCause(StrEnum):
     """Why a job is deleted."""
 
     USER = "user"

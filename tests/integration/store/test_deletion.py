@@ -13,7 +13,7 @@ from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Job, NewEvent, Phase, State
 from pai_backend.model.rights import limits_of
 from pai_backend.store.base import CannotTakeBack, JobFilter, UserKey, peer_key_slot, slot
-from pai_backend.store.deletion import FRESH, TOLD, Cause, Deletion, Retention
+from pai_backend.store.deletion import FRESH, TOLD, Deletion, DeletionCause, Retention
 from pai_backend.store.grants import Act, Certificate, Share
 from pai_backend.store.orphans import Orphan
 from pai_backend.store.sql import Store
@@ -116,12 +116,12 @@ async def test_a_job_whose_tasks_the_engine_still_has_is_deleted_once_they_are_f
     assert not await store.deletion.request(job.uid, "alice", LATER)
     assert not await store.deletion.request(job.uid, "bob", LATER)
     assert await store.deletion.pending(None, 10) == [Deletion(job.uid, LATER, gone=False)]
-    assert await store.deletion.remove([job.uid], Cause.RETENTION, LATER, epoch) == []
+    assert await store.deletion.remove([job.uid], DeletionCause.RETENTION, LATER, epoch) == []
     stored = await store.jobs.get(job.uid)
     tasks = tuple(task.model_copy(update={"forgotten": True}) for task in stored.tasks)
     await store.jobs.save(stored.model_copy(update={"tasks": tasks}), seen=stored, epoch=epoch, events=[], at=LATER)
 
-    assert await store.deletion.remove([job.uid], Cause.RETENTION, LATER, epoch) == [job.uid]
+    assert await store.deletion.remove([job.uid], DeletionCause.RETENTION, LATER, epoch) == [job.uid]
     (told,), _ = await store.events.recent("0", None)
     assert (told.type, told.payload) == ("job.deleted", {"name": job.name, "by": "alice", "cause": "user"})
 
@@ -232,7 +232,7 @@ async def test_a_job_with_an_orphan_or_with_tasks_to_be_forgotten_is_never_remov
     orphan = Orphan(with_orphan.tasks[0].uid, "", "running", None, T0, "it is from another time")
     await store.recovery.put([orphan], (), epoch)
 
-    assert await store.deletion.remove([with_orphan.uid, with_task.uid], Cause.RETENTION, LATER, epoch) == []
+    assert await store.deletion.remove([with_orphan.uid, with_task.uid], DeletionCause.RETENTION, LATER, epoch) == []
     assert await store.deletion.expired(Retention(age=timedelta(hours=1)), LATER, 10) == []
     with pytest.raises(NotFinished, match="unknown to the database"):
         await store.deletion.request(with_orphan.uid, "alice", LATER)

@@ -29,7 +29,7 @@ class JobFinder(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class ServicePlace:
     """Where a running service is."""
 
     task: Task
@@ -47,7 +47,7 @@ class Service:
     job: Job
     target: Target
     task: Task | None
-    place: Place | None
+    place: ServicePlace | None
     """None while the task does not run."""
 
 
@@ -97,7 +97,7 @@ class Directory:
         place = await asyncio.to_thread(self._place, *asked) if large else self._place(*asked)
         return Service(job, target, task, place)
 
-    def _place(self, job: Job, label: str, task: Task | None) -> Place | None:
+    def _place(self, job: Job, label: str, task: Task | None) -> ServicePlace | None:
         if task is None or task.placement is None or task.state not in (State.RUNNING, State.STOPPING):
             return None
         ports = task.placement.ports.get(label)
@@ -107,4 +107,4 @@ class Directory:
         made = made_token(self._token_key, job.uid)
         token = upstream_token(command, env, label=label, port=ports[0], made=made)
         is_jupyter = serves_jupyter(command, env, label=label, port=ports[0])
-        return Place(task, task.placement, ports[0], token, is_jupyter)
+        return ServicePlace(task, task.placement, ports[0], token, is_jupyter)

@@ -14,7 +14,7 @@ from tornado.httputil import HTTPServerRequest
 
 from pai_backend.access.proxy.address import REACHED, SIGN_IN, Address, query_values
 from pai_backend.access.proxy.connections import Connections
-from pai_backend.access.proxy.directory import Directory, JobFinder, Place, Service
+from pai_backend.access.proxy.directory import Directory, JobFinder, Service, ServicePlace
 from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.kept import Way
 from pai_backend.access.proxy.pages import Reply, reached, redirect
@@ -196,7 +196,7 @@ class ServiceProxy:
             used=self._noting(incoming, service.job, place),
         )
 
-    def _noting(self, incoming: Incoming, job: Job, place: Place) -> Callable[[], None] | None:
+    def _noting(self, incoming: Incoming, job: Job, place: ServicePlace) -> Callable[[], None] | None:
         """What notes a use of the job. An open page of Jupyter asks for lists all day: that is told apart."""
         if self._uses is None or job.spec.idle_timeout_s is None:
             return None
@@ -253,7 +253,7 @@ class ServiceProxy:
         going = query_values(address.query, "next")
         return redirect(address.relative(_local_path(going[0] if going else "/")), cookie=cookie)
 
-    async def _dial(self, alias: str, service: Service, place: Place) -> Wire:
+    async def _dial(self, alias: str, service: Service, place: ServicePlace) -> Wire:
         try:
             async with asyncio.timeout(DIAL_S):
                 return Wire(await self._engine.dial(place.placement, place.task.uid, place.port))
@@ -263,7 +263,7 @@ class ServiceProxy:
             raise Refused(Notice.STARTING, detail, service.job) from error
 
 
-def _place_of(service: Service) -> Place:
+def _place_of(service: Service) -> ServicePlace:
     """Where the service runs. Raises Refused, with what the job is doing instead."""
     if service.place is not None:
         return service.place
@@ -275,7 +275,7 @@ def _place_of(service: Service) -> Place:
     raise Refused(Notice.WAITING, job=job)
 
 
-def _presentation(incoming: Incoming, visitor: Visitor, place: Place) -> Upstream:
+def _presentation(incoming: Incoming, visitor: Visitor, place: ServicePlace) -> Upstream:
     return Upstream(
         address=incoming.address,
         host=incoming.host,

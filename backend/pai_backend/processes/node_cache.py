@@ -1,4 +1,4 @@
-"""Watching what passes between the controller and its engine, for readiness and the list of nodes; changes nothing."""
+"""An engine that keeps the nodes it has named, for readiness and the list of nodes. Passes all calls on unchanged."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Insight(Protocol):
         ...
 
 
-class ObservedEngine:
-    """An engine that remembers the nodes it was heard to name, and whether its first listing is complete."""
+class NodeCachingEngine:
+    """An engine that keeps the nodes that it has named, and whether its first listing is complete."""
 
     def __init__(self, engine: Engine, insight: Insight | None = None) -> None:
         self._engine = engine
