@@ -13,9 +13,9 @@ import pytest
 from asyncssh.channel import SSHClientChannel
 from asyncssh.packet import String
 
+from pai_backend.engine.asyncssh_private.task_connection import MOST_CHANNELS
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import files
-from pai_backend.engine.local.task_connection import MOST_CHANNELS
 from pai_backend.testing.engine_contract import PATIENCE_S
 from tests.integration.engine.test_agent_ssh import Client, agent, client, run, task
 from tests.support.ssh_world import eventually

@@ -21,12 +21,12 @@ from asyncssh.channel import SSHClientChannel
 from asyncssh.packet import String
 from pydantic import SecretStr
 
+from pai_backend.engine.asyncssh_private.task_connection import MOST_CHANNELS
 from pai_backend.engine.base import SshPlan, TaskPlan, TaskState
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.engine.local.control_groups import control_groups
 from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.engine.local.processes import limit_mark
-from pai_backend.engine.local.task_connection import MOST_CHANNELS
 from pai_backend.testing.engine_contract import PATIENCE_S, watching
 from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.conftest import MakePlan

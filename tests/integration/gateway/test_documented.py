@@ -10,7 +10,7 @@ import asyncssh
 import pytest
 import pytest_asyncio
 
-from pai_backend.engine import asyncssh_parts
+from pai_backend.engine.asyncssh_private import required
 from tests.integration.gateway import test_jumps as jumps
 from tests.integration.gateway import test_rights as rights
 from tests.integration.gateway import test_sessions as sessions
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.asyncio
 def _changed_asyncssh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One method has gone from asyncssh."""
     gone = {"asyncssh.connection:SSHConnection": {"a_method_that_has_gone": "self"}}
-    monkeypatch.setattr(asyncssh_parts, "METHODS", gone)
-    asyncssh_parts.are_there.cache_clear()
+    monkeypatch.setattr(required, "METHODS", gone)
+    required.are_there.cache_clear()
     yield
-    asyncssh_parts.are_there.cache_clear()
+    required.are_there.cache_clear()
 
 
 @pytest_asyncio.fixture(params=["sshd", "agent"])
@@ -145,9 +145,9 @@ async def test_the_log_says_once_what_is_missing(
     sshd_world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.clear()
-    asyncssh_parts.are_there.cache_clear()
-    assert not asyncssh_parts.are_there()
+    required.are_there.cache_clear()
+    assert not required.are_there()
     assert (await run(sshd_world.argv("true"))).status == 0
-    said = [record.getMessage() for record in caplog.records if record.name == asyncssh_parts.__name__]
+    said = [record.getMessage() for record in caplog.records if record.name == required.__name__]
     assert len(said) == 1
     assert "a_method_that_has_gone" in said[0]

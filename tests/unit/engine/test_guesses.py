@@ -8,7 +8,7 @@ from asyncssh.constants import MSG_KEXINIT
 from asyncssh.packet import Boolean, Byte, MPInt, NameList, String, UInt32
 
 from pai_backend.access.gateway.joined.front import Front
-from pai_backend.engine.guesses import Guessing, guessed_wrong, key_in
+from pai_backend.engine.asyncssh_private.guesses import Guessing, guessed_wrong, key_in
 from pai_backend.engine.ssh_wire import PacketDecodeError
 
 CURVE, NEW, NIST = b"curve25519-sha256", b"mlkem768x25519-sha256", b"ecdh-sha2-nistp256"

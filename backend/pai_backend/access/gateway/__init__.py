@@ -18,8 +18,8 @@ transport and authentication layers of both and passes the connection layer thro
 - ``turns``: looks at all logins that hold none of them up.
 - ``server``: ``serve_gateway``; start reading there.
 
-May import asyncssh, ``model``, ``lifecycle.idleness``, ``store.base``, ``engine.base``, ``engine.guesses``,
-``engine.ssh_wire``, ``engine.splicing``, ``engine.asyncssh_parts``, ``access.keys``, ``access.uses`` and
+May import asyncssh, ``model``, ``lifecycle.idleness``, ``store.base``, ``engine.base``, ``engine.jumps``,
+``engine.ssh_wire``, ``engine.splicing``, ``engine.asyncssh_private``, ``access.keys``, ``access.uses`` and
 ``access.broker``; never an implementation of store or engine. This package imports nothing by itself, so that its
 neighbours stay light.
 """

@@ -10,7 +10,7 @@ import asyncssh
 
 from pai_backend.access.gateway.login import Doors, Login
 from pai_backend.access.gateway.upstream import TaskConnector
-from pai_backend.engine import asyncssh_parts
+from pai_backend.engine.asyncssh_private import required
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class GatewayMode:
 
 def way() -> GatewayMode:
     """Joined legs where asyncssh is as they need it (ADR 0032); else each channel is copied by documented parts."""
-    if asyncssh_parts.are_there():
+    if required.are_there():
         from pai_backend.access.gateway.joined.way import JOINED
 
         return JOINED

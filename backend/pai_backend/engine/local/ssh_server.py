@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import asyncssh
 
-from pai_backend.engine import asyncssh_parts
 from pai_backend.engine.algorithms import SPEAKS, algorithms
+from pai_backend.engine.asyncssh_private import required
 from pai_backend.engine.jumps import JUMP_SOCKET
 from pai_backend.engine.local.accepting import TaskAcceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
@@ -208,8 +208,8 @@ async def listen_on(
 
 def _protocol(options: asyncssh.SSHServerConnectionOptions) -> asyncio.BaseProtocol:
     """What serves one connection; with a release of asyncssh that is used as documented, without bounds (ADR 0032)."""
-    if asyncssh_parts.are_there():
-        from pai_backend.engine.local.task_connection import TaskConnection
+    if required.are_there():
+        from pai_backend.engine.asyncssh_private.task_connection import TaskConnection
 
         return TaskConnection(asyncio.get_running_loop(), options)
     return Spliced(lambda sock, _: _keep(asyncio.create_task(_serve(sock, options), name="ssh-connection")))

@@ -4,5 +4,5 @@
 - ``packets``: their data in few steps. ``lean``: their memory. ``pipe``: a jump's stream.
 - ``login``, ``entering``, ``upstream``, ``way``: the gateway's own classes on these legs.
 
-``engine.asyncssh_parts`` lists what is used and looks whether it is there; only then is this package imported.
+``engine.asyncssh_private.required`` lists what is used and checks that it exists; only then is this package imported.
 """

@@ -39,7 +39,7 @@ from pai_backend.access.gateway.joined.relay import (
 from pai_backend.access.gateway.proof import line_of
 from pai_backend.access.gateway.sessions import Message, Sessions
 from pai_backend.access.gateway.transport import FlushingTransport
-from pai_backend.engine.guesses import Guessing, key_in
+from pai_backend.engine.asyncssh_private.guesses import Guessing, key_in
 from pai_backend.engine.ssh_wire import (
     DISC_BY_APPLICATION,
     DISC_NO_MORE_AUTH_METHODS_AVAILABLE,

@@ -1,7 +1,7 @@
 """What we use of asyncssh beyond its documentation: the list, and whether the installed release has all of it.
 
-Only ``access.gateway.joined``, ``engine.guesses`` and ``engine.local.task_connection`` use these parts, and are
-imported only where they are there. Elsewhere everything goes by documented parts, slower and with less (ADR 0032).
+Only ``access.gateway.joined`` and this package use these parts, and are imported only where all of them exist.
+Elsewhere everything goes by documented parts, slower and with fewer features (ADR 0032).
 """
 
 from __future__ import annotations

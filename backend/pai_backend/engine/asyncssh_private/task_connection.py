@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 import asyncssh
 from asyncssh.packet import SSHPacket
 
-from pai_backend.engine.guesses import Guessing
+from pai_backend.engine.asyncssh_private.guesses import Guessing
 from pai_backend.engine.ssh_wire import MSG_CHANNEL_OPEN
 
 MOST_CHANNELS = 1000  # of a connection, as gateway.max_channels has it: this process serves all tasks of the node

@@ -11,21 +11,21 @@ import pytest
 from asyncssh.channel import SSHChannel
 from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerConnection
 
-from pai_backend.engine import asyncssh_parts
+from pai_backend.engine.asyncssh_private import required
 
-BACKEND = Path(asyncssh_parts.__file__).parents[1]
-ADAPTERS = ("access/gateway/joined", "engine/guesses.py", "engine/local/task_connection.py")
+BACKEND = Path(required.__file__).parents[2]
+ADAPTERS = ("access/gateway/joined", "engine/asyncssh_private/guesses.py", "engine/asyncssh_private/task_connection.py")
 
 
 @pytest.fixture(autouse=True)
 def _look_again() -> Iterator[None]:
-    asyncssh_parts.are_there.cache_clear()
+    required.are_there.cache_clear()
     yield
-    asyncssh_parts.are_there.cache_clear()
+    required.are_there.cache_clear()
 
 
 def test_the_installed_release_has_all_of_it() -> None:
-    assert asyncssh_parts.missing() == ""
+    assert required.missing() == ""
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_the_installed_release_has_all_of_it() -> None:
 def test_what_is_missing_is_named(
     monkeypatch: pytest.MonkeyPatch, table: str, change: Mapping[str, object], told: str
 ) -> None:
-    monkeypatch.setattr(asyncssh_parts, table, change)
-    assert told in asyncssh_parts.missing()
+    monkeypatch.setattr(required, table, change)
+    assert told in required.missing()
 
 
 def test_a_method_that_takes_more_is_another_one(
@@ -50,7 +50,7 @@ def test_a_method_that_takes_more_is_another_one(
 ) -> None:
     monkeypatch.setattr(SSHConnection, "_send_kexinit", lambda self, strict: None)
     with caplog.at_level(logging.WARNING):
-        assert [asyncssh_parts.are_there() for _ in range(2)] == [False, False]
+        assert [required.are_there() for _ in range(2)] == [False, False]
     (record,) = caplog.records
     assert "_send_kexinit takes (self strict)" in record.getMessage()
 
@@ -70,10 +70,10 @@ def test_undocumented_modules_are_imported_by_the_adapters_only() -> None:
 def test_the_list_has_every_private_attribute_of_a_connection_that_the_adapters_use() -> None:
     kinds = (SSHServerConnection, SSHClientConnection, SSHChannel)
     known = {name for kind in kinds for base in kind.__mro__ for name in vars(base)}
-    known = known.union(*(asyncssh_parts._set_by(kind) for kind in kinds))
+    known = known.union(*(required._set_by(kind) for kind in kinds))
     listed = {"_packet_handlers"}  # of the class, and looked at by itself
-    listed |= {name for methods in asyncssh_parts.METHODS.values() for name in methods}
-    listed |= {name for names in asyncssh_parts.ATTRIBUTES.values() for name in names.split()}
+    listed |= {name for methods in required.METHODS.values() for name in methods}
+    listed |= {name for names in required.ATTRIBUTES.values() for name in names.split()}
     used = {
         node.attr
         for place in ADAPTERS
