@@ -178,6 +178,8 @@ def _judge(job: Job, now: datetime) -> Job:
         verdict = stopped(job.stop_reason, job.stop_cause)
     elif verdict is None:
         verdict = decide(job)
+    elif job.restarting:
+        return job
     if verdict is None:
         return job
     tasks = tuple(task if task.phase is Phase.KEPT and not asked else _ask_to_stop(task, now) for task in job.tasks)

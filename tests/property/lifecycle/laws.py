@@ -69,6 +69,10 @@ def _check_attempts(before: Job, after: Job, story: str) -> None:
     assert all(task.phase is Phase.ENDED for task in before.tasks), f"a retry began while a task lived\n{story}"
     assert sum(not task.forgotten for task in before.tasks) <= 1, f"a retry began before cleaning up\n{story}"
     assert before.verdict is not None, f"a retry began without a verdict\n{story}"
+    if before.restarting:
+        assert before.desired is Desired.START, f"a job was restarted that its user stopped\n{story}"
+        assert after.retries == Retries(), f"a restarted job has not all retries before it\n{story}"
+        return
     kind = before.verdict.kind if before.verdict.outcome is State.FAILED else ExitKind.SUCCESS
     _check_counted(before.spec.retry_count, kind, before.retries, after.retries, story)
 

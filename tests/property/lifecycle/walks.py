@@ -21,6 +21,7 @@ from pai_backend.lifecycle.events import (
     TaskRunning,
     Waiting,
 )
+from pai_backend.lifecycle.restart import restarted
 from pai_backend.lifecycle.step import to_place
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Desired, Job, Phase, TaskExit
@@ -86,6 +87,9 @@ class Story:
         if wish == 50:
             self.job = self.job.model_copy(update={"desired": Desired.STOP})
             self.lines.append("the user asks to stop")
+        elif 70 <= wish < 80 and self.job.state.final:
+            self.job = restarted(self.job, self.now)
+            self.lines.append("the user restarts the job")
         elif 60 <= wish < 70 and not self.job.state.final:
             chosen = data.draw(st.lists(st.sampled_from(self.job.tasks), unique_by=lambda task: task.uid))
             self.job = self.job.model_copy(update={"released": tuple(task.uid for task in chosen)})
