@@ -117,7 +117,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(target=versions, seen=versions)
     def restart(self, seen: Job) -> Job:
         before = self.model.jobs[seen.uid]
-        work = self.store.request_restart(seen.uid, "alice", T0)
+        work = self.store.jobs.request_restart(seen.uid, "alice", T0)
         if not before.state.final and before.desired is Desired.STOP:
             with pytest.raises(ReadOnlyJob):
                 self.run(work)
