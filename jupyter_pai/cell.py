@@ -46,7 +46,7 @@ class MagicCell(Output):
         """Keep a live view."""
         self._results.append(JobView(client.api.endpoint, job))
 
-    def ticket(self, client: Client, ticket: Ticket) -> None:
+    def ticket(self, client: Client, ticket: Ticket, address: str) -> None:
         """Keep a link."""
         self._results.append(Link(ticket, client.api.endpoint.url))
 

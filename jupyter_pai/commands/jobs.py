@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from jupyter_pai import access, render
+from jupyter_pai.addresses import address_of
 from jupyter_pai.commands.arguments import (
     INDEX,
     JOB,
@@ -224,16 +225,18 @@ def move(args: argparse.Namespace, out: Output) -> int:
 def open_service(args: argparse.Namespace, out: Output) -> int:
     """Open a service in the browser.
 
-    The address signs in once, within a minute.
+    The address signs in once, within a minute. It is the service's own where that leads to the backend from here,
+    else the path below the backend's.
     """
     with connected() as client:
         job = client.job(args.job)
         label = access.service_label(job, args.label)
         ticket = client.ticket(job["uid"], label, role=args.role, index=args.index)
-    out.ticket(client, ticket)
+    address = address_of(ticket, client.api.endpoint.url)
+    out.ticket(client, ticket, address)
     if not (args.only_print or out.as_json or out.in_cell):
         import webbrowser
 
-        if not webbrowser.open(ticket["url"]):
+        if not webbrowser.open(address):
             out.progress("No browser could be started; open the address above within a minute.")
     return OK

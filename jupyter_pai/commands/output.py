@@ -37,9 +37,9 @@ class Output:
         """A job as the result."""
         self.result(job, render.job_page(job))
 
-    def ticket(self, client: Client, ticket: Ticket) -> None:
-        """A sign-in as the result."""
-        self.result(ticket, ticket["url"])
+    def ticket(self, client: Client, ticket: Ticket, address: str) -> None:
+        """A sign-in as the result; ``address`` is the one that works from here."""
+        self.result(ticket, address)
 
     def content(self, data: bytes) -> None:
         """Bytes of a document or file as the result, as they are."""
