@@ -173,8 +173,24 @@ def test_taken_name_is_said_and_another_one_helps(page: Page) -> None:
     shown = paste(page, text)
     expect(shown.get_by_role("status")).to_contain_text("Ready to submit")
     shown.get_by_role("button", name="Submit").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(shown.get_by_role("alert")).to_contain_text("taken-name")
     in_state(submit(page, "another-name"), "SUCCEEDED")
+
+
+def test_a_job_takes_the_place_of_the_one_that_has_its_name(page: Page) -> None:
+    text = document("taken-over", "sleep 600")
+    paste(page, text)
+    in_state(submit(page, "taken-over"), "RUNNING")
+    shown = paste(page, text)
+    expect(shown.get_by_role("status")).to_contain_text("Ready to submit")
+    shown.get_by_role("button", name="Submit").click()
+    page.get_by_role("dialog").get_by_role("button", name="Replace").click()
+    job = page.locator(".jp-pai-JobPage:visible")
+    expect(job.get_by_role("heading", name="taken-over")).to_be_visible()
+    in_state(job, "RUNNING")
+    earlier = page.get_by_role("option").filter(has_text="taken-over-")
+    expect(earlier.locator(".jp-pai-StateMark[data-state=STOPPED]")).to_be_visible()
 
 
 def test_file_of_the_jupyter_server_is_opened_from_the_file_browser(page: Page, lab: LabSite) -> None:

@@ -162,6 +162,6 @@ def test_a_demo_that_fails_says_so_in_one_line_and_leaves_nothing_running(tmp_pa
     failed = run_demo(str(path))
     assert failed.returncode == 1
     assert failed.stderr == (
-        "The demo failed: the cell `%pai submit no-such-file.json` failed: Trouble: no-such-file.json cannot be read: "
-        "No such file or directory. Check the file's name.\n"
+        "The demo failed: the cell `%pai submit no-such-file.json` failed: CellFailure: "
+        "no-such-file.json cannot be read: No such file or directory. Check the file's name.\n"
     )
