@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from pai_backend.model.alias import job_alias
-from pai_backend.model.errors import Bug
+from pai_backend.model.errors import Bug, NoSuchJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, NewEvent, StopCause
 from pai_backend.store import intent, lookup, save
@@ -48,12 +48,21 @@ class Replacement:
         if uid is not None:
             earlier = lookup.job(conn, JobUid(uid), self.cipher)
             renamed = self._renamed(conn, earlier)
-            submission = _in_place_of(submission, earlier.alias, renamed)
+            submission = _in_place_of(submission, earlier.alias, self._running(conn, renamed))
             _copy_host_keys(conn, renamed, new)
         (outcome,) = save.submit_all(conn, [submission])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
+
+    def _running(self, conn: Connection, earlier: Job) -> Job:
+        """The job that may still run: an earlier one that itself waited for another never did."""
+        if earlier.replaces is None:
+            return earlier
+        try:
+            return lookup.job(conn, earlier.replaces, self.cipher)
+        except NoSuchJob:  # deleted, so it has ended
+            return earlier
 
     def _renamed(self, conn: Connection, earlier: Job) -> Job:
         """Give the earlier job another name and alias, and ask it to stop unless it has ended."""
