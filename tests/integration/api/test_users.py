@@ -156,6 +156,10 @@ async def test_with_a_user_goes_what_lets_them_in_and_their_name_stays_theirs(ap
     await api.store.grants.keep_accounts({"alice": False, "bob": False, "root": True})
     assert await api.store.grants.shut_out(["eve", "bob"]) == {"eve": False}
 
+    restart = {"value": "START"}
+    path = f"jobs/{job.uid}/executionType"
+    assert await refusal(api, "PUT", path, json=restart) == (403, "ReadOnlyJobError"), "nobody is there to run it"
+
     again = {"username": "eve", "password": PASSWORD}
     assert await refusal(api, "POST", "users", json=again) == (409, "ConflictUserError")
     await added(api, again=True)

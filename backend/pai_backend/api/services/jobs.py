@@ -132,13 +132,16 @@ class JobService:
     async def restart(self, user: User, name: str) -> Said:
         """Let a job that has ended run again; one that goes on is left alone.
 
-        Raises NoSuchJob, Forbidden, ReadOnlyJob (it is being stopped or deleted, or its owner could not submit its
-        document now).
+        Raises NoSuchJob, Forbidden, ReadOnlyJob (it is being stopped or deleted, its owner is gone, or could not
+        submit its document now).
         """
         job = await self.own(user, name, "start")
         if job.state.final:
             self._ctx.limits.submissions.take(user.name)
             owner = user if user.name == job.user else User(job.user)
+            if await self._ctx.identity.accounts.get(owner.name) is None:
+                message = f"The job {job.id} cannot run again: its user has been removed."
+                raise ReadOnlyJob(message, hint="Submit its document as a job of your own.")
             text, filename, _media_type = await self._ctx.store.jobs.document(job.uid)
             try:
                 await self._read(owner, text, filename)
