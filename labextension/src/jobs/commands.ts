@@ -170,6 +170,19 @@ async function copySsh(options: IJobCommandOptions, args: Args): Promise<void> {
   }
 }
 
+/** Change a job, and show the list as it is then; a refusal is told. */
+async function change(
+  { model, trans }: IJobCommandOptions,
+  act: () => Promise<unknown>
+): Promise<void> {
+  try {
+    await act();
+    await model.refresh();
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
+}
+
 async function stopJob(options: IJobCommandOptions, args: Args): Promise<void> {
   const { client, model, trans } = options;
   const job = jobOf(model, args);
@@ -187,29 +200,19 @@ async function stopJob(options: IJobCommandOptions, args: Args): Promise<void> {
   if (!answer.button.accept) {
     return;
   }
-  try {
-    await client.stop(job);
-    await model.refresh();
-  } catch (reason) {
-    reportProblem(trans, reason);
-  }
+  await change(options, () => client.stop(job));
 }
 
 async function restartJob(
   options: IJobCommandOptions,
   args: Args
 ): Promise<void> {
-  const { client, model, trans } = options;
+  const { client, model } = options;
   const job = jobOf(model, args);
   if (job === null) {
     return;
   }
-  try {
-    await client.start(job);
-    await model.refresh();
-  } catch (reason) {
-    reportProblem(trans, reason);
-  }
+  await change(options, () => client.start(job));
 }
 
 async function deleteJob(
@@ -235,12 +238,7 @@ async function deleteJob(
   if (!answer.button.accept) {
     return;
   }
-  try {
-    await client.delete(job);
-    await model.refresh();
-  } catch (reason) {
-    reportProblem(trans, reason);
-  }
+  await change(options, () => client.delete(job));
 }
 
 async function releaseJob(
