@@ -137,7 +137,8 @@ def restart(args: argparse.Namespace, out: Output) -> int:
     """Run a job that has ended again, under its own name.
 
     Its history stays, and so do its alias, the names of its services and its host keys: editors and addresses that led
-    to it lead to its next attempt. All retries are before it again. Its shares and its own key pair ended with it.
+    to it lead to its next attempt. Its retries are counted from zero again. Its shares and its
+    own key pair ended with it.
     """
     with connected() as client:
         job = client.job(args.job)

@@ -39,7 +39,11 @@ def login(args: argparse.Namespace, out: Output) -> int:
     url, path = args.url.rstrip("/"), client_file()
     endpoint = Endpoint(url, "")
     before = _address(path)
-    if before not in ("", url) and not args.yes and not out.agreed(f"use {url}, and no longer {before}", "Kept."):
+    if (
+        before not in ("", url)
+        and not args.yes
+        and not out.agreed(f"use {url}, and no longer {before}", "Nothing was changed.")
+    ):
         return JOB_FAILED
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:

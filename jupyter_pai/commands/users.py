@@ -1,4 +1,7 @@
-"""``user``: who may use the backend, and the user's own password. New passwords are made here and shown once."""
+"""``user``: who may use the backend, and the user's own password. New passwords are shown once.
+
+They are shown in a shell only, because a notebook would keep them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ YES = ("yes", "true", "1")
 
 USER = argument("user", help="their name")
 EMAIL = argument("--email", help="their mail address")
-AGAIN = flag("--again", help="also when there has been a user of that name, who is the same person")
+AGAIN = flag("--again", help="also when a removed user had that name: for the same person")
 
 
 async def _ask(api: AsyncClient, method: str, name: str = "", value: object = None) -> Any:
@@ -53,18 +56,18 @@ def _given_password(from_stdin: bool) -> str:
 
 @verb("user list")
 def list_users(args: argparse.Namespace, out: Output) -> int:
-    """Users of the backend; without being an administrator, yourself."""
+    """The users of the backend. Without administrator rights it lists only you."""
     found = cast(list[dict[str, Any]], asked(lambda api: _ask(api, "GET")))
     rows = [(each["username"], each["email"], "administrator" if each["admin"] else "") for each in found]
     out.result(found, render.table(("USER", "E-MAIL", "ROLE"), rows))
     return OK
 
 
-@verb("user add", USER, EMAIL, flag("--admin", help="they administer"), FROM_STDIN, AGAIN)
+@verb("user add", USER, EMAIL, flag("--admin", help="make them an administrator"), FROM_STDIN, AGAIN, shell_only=True)
 def add(args: argparse.Namespace, out: Output) -> int:
     """Add a user, who can sign in at once.
 
-    Unless it is given, a password is made and shown once. The user changes it with `pai password`.
+    Without `--password-stdin` a password is made and shown once. The user changes it with `pai password`.
     """
     password = _given_password(args.password_stdin)
     wanted = {"username": args.user, "password": password, "email": args.email or "", "admin": args.admin}
@@ -77,8 +80,11 @@ def add(args: argparse.Namespace, out: Output) -> int:
     "user set",
     USER,
     EMAIL,
-    flag("--admin", help="whether they administer", action=argparse.BooleanOptionalAction, default=None),
+    flag(
+        "--admin", help="make them an administrator, or end that", action=argparse.BooleanOptionalAction, default=None
+    ),
     one_of(flag("--new-password", help="make a new password and show it"), FROM_STDIN),
+    shell_only=True,
 )
 def change(args: argparse.Namespace, out: Output) -> int:
     """Change a user.
@@ -115,11 +121,12 @@ def remove(args: argparse.Namespace, out: Output) -> int:
     "user import",
     argument("file", type=Path, help=f"a CSV file with the columns {', '.join(COLUMNS)}"),
     flag("--dry-run", help="only say what would be done"),
+    shell_only=True,
 )
 def import_users(args: argparse.Namespace, out: Output) -> int:
-    """Add the users of a file who are not there yet.
+    """Add the users that a file lists and the backend does not have.
 
-    Passwords are made, and shown once.
+    A password is made for each, and shown once.
     """
     wanted = _read(args.file)
 
@@ -151,7 +158,7 @@ def import_users(args: argparse.Namespace, out: Output) -> int:
 def password(args: argparse.Namespace, out: Output) -> int:
     """Change your own password.
 
-    Your sessions end, but for the one that asks.
+    All your other sessions and your application tokens end.
     """
     from getpass import getpass
 

@@ -225,7 +225,7 @@ class NewUser(Model):
     password: SecretStr = Field(min_length=8, max_length=1024, description="At least 8 characters.")
     email: str = Field(default="", max_length=320)
     admin: bool = False
-    again: bool = Field(default=False, description="Also when there has been a user of that name, who is the same.")
+    again: bool = Field(default=False, description="Also when a removed user had that name: for the same person.")
 
     @field_validator("username")
     @classmethod
@@ -240,9 +240,14 @@ class UserData(Model):
 
     username: str | None = None
     email: str | None = Field(default=None, max_length=320)
-    admin: bool | None = Field(default=None, description="For administrators to change.")
+    admin: bool | None = Field(
+        default=None, description="Whether they are an administrator. Only other administrators may change it."
+    )
     old_password: SecretStr | None = Field(
-        default=None, alias="oldPassword", max_length=1024, description="With a new one, of users who change their own."
+        default=None,
+        alias="oldPassword",
+        max_length=1024,
+        description="The present one. Users who change their own password need it.",
     )
     new_password: SecretStr | None = Field(
         default=None, alias="newPassword", min_length=8, max_length=1024, description="At least 8 characters."

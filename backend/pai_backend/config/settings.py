@@ -120,7 +120,7 @@ class ApiSettings(Model):
     users: tuple[UserSettings, ...] = Field(
         default=(),
         description="Users who may sign in with a password: a list of `{name, password_hash, admin, email}`. "
-        "Secret, so not a flag.",
+        "Administrators add others while the backend runs (`pai user add`). Secret, so not a flag.",
     )
     anonymous_v1_list: bool = Field(
         default=False,

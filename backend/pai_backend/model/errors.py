@@ -196,7 +196,7 @@ class NoSuchUser(PaiError):
 
 
 class UserExists(PaiError):
-    """There is a user of that name, or has been one."""
+    """There is a user of that name, or a removed user had it."""
 
     code = "ConflictUserError"
 
