@@ -69,7 +69,7 @@ def test_every_field_is_on_the_page() -> None:
     assert len(tables) > 10
     fields = {field for table in tables for field in table.fields}
     assert fields - named == set()
-    assert {*v2_extras.NOTIFICATIONS, *v2_prerequisites.KINDS, *plugins._PARAMETERS} <= named
+    assert {*v2_extras.NOTIFICATIONS, *v2_prerequisites.KINDS, *plugins.PARAMETERS} <= named
 
 
 def test_every_warning_is_on_the_page_and_no_other() -> None:

@@ -11,6 +11,7 @@ from pai_backend.engine.base import LogStream
 from pai_backend.model.base import Model
 from pai_backend.model.job import Desired, State
 from pai_backend.model.spec import PriorityClass
+from pai_backend.protocol.schema import FormDialect
 from pai_backend.scheduling.jobs.reorder import Side
 
 DEFAULT_PAGE, DEFAULT_OPENPAI_PAGE, MAX_PAGE = 100, 5000, 50_000  # the latter two are OpenPAI's
@@ -47,6 +48,12 @@ class ValidateQuery(Query):
     """How to read a document."""
 
     filename: str = Field(default="", max_length=255, description="The file's name; tells JSON from YAML.")
+
+
+class SchemaQuery(Query):
+    """Which documents the schema is of."""
+
+    dialect: FormDialect = Field(default=FormDialect.V2, description="v1, qizhi, scm or v2.")
 
 
 NO_PRIORITY = "default"

@@ -27,7 +27,7 @@ from pai_backend.protocol.v2_prerequisites import Located, Prerequisite, Reading
 KEY: Final = "com.microsoft.pai.runtimeplugin"
 """Where the plugins stand in extras, and what a prerequisite's ``plugin`` begins with."""
 
-_PARAMETERS: Final[Mapping[str, Table]] = {
+PARAMETERS: Final[Mapping[str, Table]] = {
     "ssh": tables.SSH,
     "cmd": tables.CMD,
     "git": tables.GIT,
@@ -139,16 +139,16 @@ def _plugin(
     reading: Reading,
 ) -> Plugin | None:
     """A plugin with its parameters checked."""
-    table = _PARAMETERS.get(kind)
+    table = PARAMETERS.get(kind)
     if table is None:
         at = owner.at("plugin")
         if tolerant:
-            hint = f"Known here: {', '.join(_PARAMETERS)}."
+            hint = f"Known here: {', '.join(PARAMETERS)}."
             reading.reader.warn(
                 "unknown-plugin", (*owner.path, "plugin"), f"the plugin {shown(kind)} is left out", hint
             )
         else:
-            reading.no_such((*owner.path, "plugin"), at, "no such plugin: {}", kind, list(_PARAMETERS))
+            reading.no_such((*owner.path, "plugin"), at, "no such plugin: {}", kind, list(PARAMETERS))
         return None
     if kind in _NOTHING_WITHOUT and (parameters.value is None or parameters.value == {}):
         hint = f"Write {_NOTHING_WITHOUT[kind]}, or remove the plugin."
