@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.guessing import Guesses
 from pai_backend.auth.lockouts import LockoutCache
+from pai_backend.auth.remembered import RememberedTokens
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.account import Account
@@ -75,6 +76,7 @@ class Identity:
         self._held = 0
         self.guesses = Guesses()
         self.lockouts = LockoutCache(store.grants.lockouts)
+        self._tokens = RememberedTokens(store.tokens.get)
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 
     async def of_header(self, header: str) -> User | None:
@@ -107,7 +109,7 @@ class Identity:
         return user
 
     async def _of_kept(self, token: str) -> User | None:
-        kept = await self._store.tokens.get(token, self._now())
+        kept = await self._tokens.get(token, self._now())
         account = await self.accounts.get(kept.user) if kept is not None else None
         if kept is None or account is None:
             return None
@@ -183,7 +185,15 @@ class Identity:
         named = token.lower()
         is_id = len(named) <= len(digest("")) and all(letter in "0123456789abcdef" for letter in named)
         act = Act(user.name, self._now(), source)
-        await self._store.tokens.remove(user.name, named if is_id else digest(token), act)
+        try:
+            await self._store.tokens.remove(user.name, named if is_id else digest(token), act)
+        finally:
+            self._tokens.forget()
+
+    def forget(self) -> None:
+        """Read accounts and tokens again before the next answer: this process has changed them."""
+        self.accounts.forget()
+        self._tokens.forget()
 
     async def _make(self, name: str, *, application: bool, life: timedelta | None) -> str:
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self._now()

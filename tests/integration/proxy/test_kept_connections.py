@@ -163,6 +163,25 @@ async def test_what_must_not_be_sent_twice_goes_on_a_fresh_connection() -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_task_that_runs_elsewhere_gets_no_request_on_what_was_kept() -> None:
+    old, new = Server(lambda *_: OK), Server(lambda *_: OK.replace(b"ok", b"no"))
+    async with (
+        raw_server(old) as before,
+        raw_server(new) as after,
+        running_proxy(service_job(before)) as under_test,
+        asyncio.timeout(60),
+    ):
+        assert await get(under_test) == (200, "ok")
+        under_test.store.put(service_job(after))
+        while (await get(under_test))[1] == "ok":
+            pass  # what is known of the job is from a moment ago
+        assert await get(under_test) == (200, "no")
+        under_test.store.put(service_job(None))
+        while (await get(under_test))[0] != 503:
+            pass
+
+
+@pytest.mark.asyncio
 async def test_no_request_follows_an_upgrade_on_its_connection() -> None:
     ended = asyncio.Event()
 

@@ -63,6 +63,23 @@ async def test_an_open_websocket_ends_with_the_token_that_opened_it(known_by: st
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("after", ["deleted", "of another job", "of another user"])
+async def test_an_open_websocket_ends_when_its_address_is_no_longer_the_jobs(after: str) -> None:
+    async with web_server() as (port, _), running_proxy(job := service_job(port)) as under_test:
+        socket = await connect(under_test)
+        await socket.write_message("in")
+        assert await socket.read_message() == "in"
+        other = job.model_copy(update={"uid": "j0000000000000000"} if after == "of another job" else {"user": "bob"})
+        if after == "deleted":
+            under_test.store.jobs.clear()
+        else:
+            under_test.store.put(other)
+        async with asyncio.timeout(60):
+            assert await socket.read_message() is None
+        socket.close()
+
+
+@pytest.mark.asyncio
 async def test_a_websocket_shows_the_task_no_credential() -> None:
     async with proxied_web_server() as under_test:
         socket = await connect(under_test, Cookie=f"{await under_test.cookie()}; mine=1", Origin=under_test.origin)

@@ -38,7 +38,7 @@ from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target, service_alias
 from pai_backend.model.errors import Forbidden, NoSuchService, Unauthorized
 from pai_backend.model.idle import UseSource
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
 from pai_backend.model.shared_origin import asks_for_worker
@@ -192,9 +192,19 @@ class ServiceProxy:
             to=_presentation(incoming, visitor, place),
             keep=partial(self._connections.put, way),
             dial=dial if incoming.may_be_repeated else None,
-            still=partial(still, visitor, self._entrants),
+            still=partial(self._still, visitor, address.service, service.job.uid),
             used=self._noting(incoming, service.job, place),
         )
+
+    async def _still(self, visitor: Visitor, alias: str, job: JobUid) -> bool:
+        """Whether a visitor who was let in would be let in now, to the same job."""
+        if not await still(visitor, self._entrants):
+            return False
+        try:
+            found = (await self._directory.find(alias)).job
+        except Refused:
+            return False  # no job has that address any longer
+        return found.uid == job and visitor.may_enter(found)
 
     def _noting(self, incoming: Incoming, job: Job, place: ServicePlace) -> Callable[[], None] | None:
         """What notes a use of the job. An open page of Jupyter asks for lists all day: that is told apart."""

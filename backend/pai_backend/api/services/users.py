@@ -50,7 +50,7 @@ class UserService:
             new.username, new.admin, new.email, await self._ctx.identity.hash(new.password.get_secret_value())
         )
         await self._ctx.store.grants.add_user(account, self._act(user), again=new.again)
-        self._accounts.forget()
+        self._ctx.identity.forget()
         return await self._shown(account)
 
     async def change(self, user: User, name: str, change: UserChange) -> ChangedUser:
@@ -73,7 +73,7 @@ class UserService:
             session = user.token if account.name == user.name else ""
             grants = self._ctx.store.grants
             account = await grants.change_user(account.name, update, self._act(user), session=session)
-            self._accounts.forget()
+            self._ctx.identity.forget()
         return ChangedUser(**dict(await self._shown(account)))
 
     async def remove(self, user: User, name: str) -> None:
@@ -84,7 +84,7 @@ class UserService:
             raise InvalidParameters("You cannot remove yourself.", hint="Ask another administrator.")
         self._require_added(account)
         await self._ctx.store.grants.remove_user(account.name, self._act(user))
-        self._accounts.forget()
+        self._ctx.identity.forget()
 
     async def _update(self, user: User, account: Account, data: UserData) -> UserUpdate:
         """What is to change of the account. Raises as :meth:`change`."""
