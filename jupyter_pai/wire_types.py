@@ -744,6 +744,7 @@ class SshEntry(TypedDict):
     index: int
     state: State
     reachable: bool
+    ports: dict[str, int]
 
 
 class Validation(TypedDict):

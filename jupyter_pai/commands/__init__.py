@@ -10,6 +10,7 @@ from jupyter_pai.commands import documents as documents
 from jupyter_pai.commands import jobs as jobs
 from jupyter_pai.commands import files as files
 from jupyter_pai.commands import ssh as ssh
+from jupyter_pai.commands import forward as forward
 from jupyter_pai.commands import connect as connect
 from jupyter_pai.commands import keys as keys
 from jupyter_pai.commands import share as share

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 SSH_DIR = argument("--ssh-dir", type=Path, help="instead of ~/.ssh (also PAI_SSH_DIR)")
 
+NO_CERTIFICATE = flag(
+    "--no-certificate",
+    help="register your key instead of getting certificates for one hour (also PAI_SSH_CERTIFICATE=no)",
+)
+
 
 def ssh_root(args: argparse.Namespace) -> Path:
     """The SSH directory that a verb works with."""
@@ -44,10 +49,7 @@ def by_certificate(args: argparse.Namespace) -> bool:
     ROLE,
     INDEX,
     argument("command", nargs="*", help="after --: the command and its arguments"),
-    flag(
-        "--no-certificate",
-        help="register your key instead of getting certificates for one hour (also PAI_SSH_CERTIFICATE=no)",
-    ),
+    NO_CERTIFICATE,
 )
 def ssh(args: argparse.Namespace, out: Output) -> int:
     """Log in to a task, or run a command there.

@@ -25,10 +25,10 @@ from pai_backend.model.alias import service_alias, task_alias
 from pai_backend.model.idle import IdleClock
 from pai_backend.model.job import Job, Phase, State, Task, TaskExit
 from pai_backend.model.node import Node
+from pai_backend.model.rights import EVERYTHING, SSH_LABEL, Limits
 from pai_backend.store.base import JobSummary
 
 DESCRIPTION_CHARS = 1_000
-SSH_LABEL = "ssh"  # the port group of the task's SSH server, which no browser can open
 
 
 def summary(row: JobSummary) -> dict[str, object]:
@@ -194,8 +194,8 @@ def service_url(alias: str, site: Site) -> str:
     return f"{base.scheme}://{alias}.{site.service_domain}{port}/"
 
 
-def ssh_entries(job: Job) -> tuple[SshEntry, ...]:
-    """The logins of a job: its own name for its first task, then each task's."""
+def ssh_entries(job: Job, limits: Limits = EVERYTHING) -> tuple[SshEntry, ...]:
+    """The logins of a job, which may do this there: its own name for its first task, then each task's."""
     tasks = [(task_alias(job.alias, job.spec, task.role, task.index), task) for task in job.tasks]
     return tuple(
         SshEntry(
@@ -205,9 +205,19 @@ def ssh_entries(job: Job) -> tuple[SshEntry, ...]:
             index=task.index,
             state=task.state,
             reachable=task.state is State.RUNNING or task.phase is Phase.KEPT,
+            ports=_forwarded(task, limits),
         )
         for alias, task in [*[(job.alias, task) for _, task in tasks[:1]], *tasks]
     )
+
+
+def _forwarded(task: Task, limits: Limits) -> dict[str, int]:
+    ports = task.placement.ports if task.placement is not None else {}
+    return {
+        label: numbers[0]
+        for label, numbers in ports.items()
+        if numbers and label != SSH_LABEL and (limits.ports is None or label in limits.ports)
+    }
 
 
 def node(value: Node, jobs: Sequence[Job]) -> NodeWire:

@@ -248,6 +248,9 @@ class SshEntry(Model):
     index: int
     state: State
     reachable: bool = Field(description="Whether a login gets in now: the task runs, or is kept for debugging.")
+    ports: dict[str, int] = Field(
+        description="The first port of each label that this login may forward; empty while the task has no place."
+    )
 
 
 class SshAnswer(Camel):

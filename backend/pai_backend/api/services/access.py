@@ -15,6 +15,7 @@ from pai_backend.auth.users import User
 from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden, NoSuchService, NoSuchTask, Unavailable
 from pai_backend.model.job import Job, NewEvent
+from pai_backend.model.rights import EVERYTHING, SSH_LABEL
 
 
 class AccessService:
@@ -34,7 +35,7 @@ class AccessService:
 
     async def ssh(self, user: User, name: str) -> SshAnswer:
         """What a strict SSH client needs for the job's tasks. Raises NoSuchJob, Unavailable."""
-        job, _ = await find_entered(self._ctx, user, name)
+        job, share = await find_entered(self._ctx, user, name)
         self._ctx.rsa_stock.warm()  # who asks for the way may ask for the key next
         address = self._gateway_address()
         key = await gateway_host_public_key(self._ctx.store)
@@ -47,7 +48,7 @@ class AccessService:
             known_hosts=lines,
             gateway_host_key=key,
             cert_authority=authority_line(job.alias, await host_ca_public_key(self._ctx.store)),
-            entries=present.ssh_entries(job),
+            entries=present.ssh_entries(job, EVERYTHING if share is None else share.limits),
         )
 
     async def ticket(self, user: User, name: str, label: str, query: TicketQuery) -> Ticket:
@@ -97,9 +98,9 @@ def find_service(job: Job, label: str, query: TaskQuery) -> Target:
     owners = [role for role in job.spec.task_roles if any(port.label == label for port in role.ports)]
     if query.role is not None:
         owners = [role for role in owners if role.name == query.role]
-    if not owners or label == present.SSH_LABEL:
+    if not owners or label == SSH_LABEL:
         labels = dict.fromkeys(port.label for role in job.spec.task_roles for port in role.ports)
-        labels.pop(present.SSH_LABEL, None)
+        labels.pop(SSH_LABEL, None)
         where = f"task role {query.role}" if query.role is not None else f"job {job.id}"
         raise NoSuchService(f"The {where} has no service {label}.", hint=f"The job has: {', '.join(labels)}.")
     if query.index >= owners[0].instances:

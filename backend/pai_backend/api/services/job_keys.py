@@ -20,7 +20,6 @@ from pai_backend.access.keys import (
     public_line,
 )
 from pai_backend.access.tickets import TicketOffice
-from pai_backend.api import present
 from pai_backend.api.context import ApiContext
 from pai_backend.api.key_wire import JobKeyQuery, KeyFormat, KeyType
 from pai_backend.api.openpai.wire import Container, JobSsh, KeyPair
@@ -38,6 +37,7 @@ from pai_backend.model.errors import (
     Unauthorized,
 )
 from pai_backend.model.job import Job, Phase, Task
+from pai_backend.model.rights import SSH_LABEL
 from pai_backend.store.grants import Act
 
 LINK_LIFE = timedelta(minutes=10)  # long enough to copy a line into a terminal
@@ -159,5 +159,5 @@ def _reachable(job: Job) -> list[Task]:
     return [
         task
         for task in job.tasks
-        if task.phase in _REACHABLE and task.placement is not None and task.placement.ports.get(present.SSH_LABEL)
+        if task.phase in _REACHABLE and task.placement is not None and task.placement.ports.get(SSH_LABEL)
     ]
