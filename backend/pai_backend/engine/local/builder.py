@@ -73,6 +73,7 @@ def build_task(
     try:
         (fresh / layout.WORK).mkdir(mode=0o700)
         (fresh / layout.BIN).mkdir(mode=0o700)
+        (fresh / layout.TERMINALS).mkdir(mode=0o700)
         build_overlay(fresh, python, root)
         _link_storages(fresh / layout.WORK / layout.STORAGES, plan)
         os.mkfifo(fresh / layout.CONTROL, 0o600)
@@ -100,7 +101,7 @@ def build_task(
 def _open_to(fresh: Path, account: SystemAccount) -> None:
     """Give the account its part of the directory, which it passes through and does not write to."""
     own: tuple[str, ...] = (layout.WORK, layout.PYTHON, layout.BIN, layout.JOB_INFO, layout.STAGE)
-    own += (layout.PEER_KEY, layout.SSH_CONFIG, layout.KNOWN_HOSTS)
+    own += (layout.TERMINALS, layout.PEER_KEY, layout.SSH_CONFIG, layout.KNOWN_HOSTS)
     for name in own:
         if (fresh / name).exists():
             give(fresh / name, account.uid, account.gid)

@@ -13,7 +13,10 @@ from typing import Any
 
 import asyncssh
 
+from pai_backend.engine.local.terminals import SUBSYSTEM
+
 SFTP = "sftp"
+TERMINAL = SUBSYSTEM
 UNREAD_BYTES = 1 << 18
 """More is not taken from a client whose program does not read."""
 
@@ -52,8 +55,8 @@ class Process(asyncssh.SSHServerSession[bytes]):
         return True
 
     def subsystem_requested(self, subsystem: str) -> bool:
-        """Called by asyncssh; there is no other one."""
-        return subsystem == SFTP
+        """Called by asyncssh; there are no others."""
+        return subsystem in (SFTP, TERMINAL)
 
     def session_started(self) -> None:
         """Called by asyncssh when the client has been told that its request is granted."""

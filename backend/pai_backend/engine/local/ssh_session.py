@@ -24,7 +24,8 @@ from pai_backend.engine.local.descriptors import read_some, write_all
 from pai_backend.engine.local.files import file_server
 from pai_backend.engine.local.shim.account import groups_of, join
 from pai_backend.engine.local.shim.command import find_program
-from pai_backend.engine.local.ssh_process import SFTP, Process
+from pai_backend.engine.local.ssh_process import SFTP, TERMINAL, Process
+from pai_backend.engine.local.terminals import boot_file
 
 _log = logging.getLogger(__name__)
 
@@ -246,6 +247,8 @@ async def _start(process: Process, task: TaskWorld) -> Session:
         argv = file_server()
     elif process.command is None:
         argv = _shell(env.get("SHELL") or find_program("bash", env["PATH"]), task.directory / layout.SHELL_START)
+        if process.subsystem == TERMINAL:
+            argv = [sys.executable, "-I", "-S", boot_file(), str(task.directory / layout.TERMINALS), *argv]
     else:
         argv = [find_program("bash", env["PATH"]), "-c", process.command]
     if process.term_type:
