@@ -15,6 +15,7 @@ from jupyter_pai.connect_handlers import ConnectHandler, DoctorHandler
 from jupyter_pai.endpoint import Endpoint, resolve
 from jupyter_pai.events import SCHEMA_FILE, EventFollower
 from jupyter_pai.handlers import RelayedJobsHandler, RelayedKeysHandler, StreamHandler, TicketHandler
+from jupyter_pai.output_handler import OutputHandler
 from jupyter_pai.service_handler import ServiceHandler
 
 
@@ -70,6 +71,7 @@ class PaiExtension(ExtensionApp):
                 (r"/pai/api/(.*)", RelayedJobsHandler, route),
                 (r"/pai/connect/([^/]+)", ConnectHandler, route),
                 (r"/pai/doctor/([^/]+)", DoctorHandler, route),
+                (r"/pai/output/([^/]+)", OutputHandler, route),
                 (r"/pai/s/(.*)", ServiceHandler, route),
             ]
         )

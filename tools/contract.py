@@ -27,6 +27,7 @@ from pydantic import TypeAdapter
 
 from jupyter_pai.connect.guide import Guide
 from jupyter_pai.doctor.examining import DoctorReport
+from jupyter_pai.widgets.output import JobOutput
 from pai_backend.api.openapi import describe
 from pai_backend.api.routes import ROUTES
 from pai_backend.simulation import Comparison
@@ -37,8 +38,8 @@ NAMED = ROOT / "labextension" / "src" / "types.ts"
 TYPESCRIPT = ROOT / "labextension" / "src" / "api" / "schema.ts"
 GENERATOR = ROOT / "labextension" / "node_modules" / ".bin" / "openapi-typescript"
 REFERENCE = "#/components/schemas/"
-BESIDE_REST = (Guide, DoctorReport, Comparison)
-"""What the Jupyter server itself answers the panel, and what ``pai_backend simulate`` prints for ``pai``."""
+BESIDE_REST = (Guide, DoctorReport, JobOutput, Comparison)
+"""What the Jupyter server itself answers, what a notebook holds, what ``pai_backend simulate`` prints for ``pai``."""
 HEAD = "Made by tools/contract.py from the models of pai_backend.api; make contract writes it again."
 Json = dict[str, Any]
 

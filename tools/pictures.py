@@ -116,7 +116,7 @@ def notebook(page: Page) -> None:
     # Run before its kernel is connected, a notebook asks which one to use.
     page.wait_for_function(KERNEL_IS_CONNECTED)
     run(page, "notebook:run-all-cells")
-    expect(panel.locator(".jp-OutputArea").last).to_contain_text(re.compile("RUNNING.*epoch 12", re.DOTALL))
+    expect(panel.locator(".jp-Cell-outputArea").last).to_contain_text(re.compile("Running.*epoch 12", re.DOTALL))
 
 
 def write_notebook(path: Path) -> None:

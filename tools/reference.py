@@ -47,6 +47,8 @@ else. `pai VERB --help` and `man pai` tell what is below.
 - `%%pai submit` takes the cell below it as the document; so does each verb with a document, whose word for it is `-`;
 - a failure ends the cell, and `%pai submit --wait` fails with the job;
 - `%pai show` and `%pai submit` give a live view, `%pai open` a link, and `%pai ssh` the command that logs in;
+- in JupyterLab and Notebook 7 a view has the panel's buttons and goes on without its kernel, also in a notebook that is
+  opened again; elsewhere it is HTML or text that the kernel renews. `view.widget()` gives it as widgets of ipywidgets;
 - what asks before it does something in a shell wants `--yes`.
 
 ## Tab

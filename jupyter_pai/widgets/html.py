@@ -13,6 +13,9 @@ from jupyter_pai.wire_types import DocumentWarning, JobDetail, ServiceWire, Task
 LOG_LINES = 200
 """Lines of the log that a cell shows; ``%pai logs`` shows all."""
 
+TASKS = 50
+"""Tasks that a cell lists; ``%pai status`` lists all. Each change of a job sends them all again."""
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 """Control sequences of terminals. Source: ECMA-48 §5.4 (CSI), §8.3.89 (OSC)."""
 
@@ -85,13 +88,20 @@ def job_html(job: JobDetail) -> str:
     tasks = tasks_of(job)
     if tasks:
         head = _row(("task", "state", "node", "ports", "exit"), "th")
-        parts.append(f"<table>{head}{''.join(_task(task) for task in tasks)}</table>")
+        parts.append(f"<table>{head}{''.join(_task(task) for task in tasks[:TASKS])}</table>")
+        if len(tasks) > TASKS:
+            parts.append(f'<div style="{_MUTED}">and {len(tasks) - TASKS} more tasks</div>')
     addresses = [_service(service) for service in job["services"]]
     if job["sshCommand"]:
         addresses.insert(0, _row(["ssh", f"<code>{escape(job['sshCommand'])}</code>"]))
     if addresses:
         parts.append(f"<table>{''.join(addresses)}</table>")
     return '<div class="jp-pai-job">' + "".join(parts) + "</div>"
+
+
+def seen_html(seen: str) -> str:
+    """When a job that had not ended was like this (ISO 8601, UTC)."""
+    return f'<div style="{_MUTED}">as of {escape(clock(seen))}</div>'
 
 
 def log_tail(text: str) -> str:

@@ -7,6 +7,7 @@ import { clusterPlugin } from './cluster/plugin';
 import { connectPlugin } from './connect/plugin';
 import { detailPlugin } from './detail/plugin';
 import { jobsPlugin } from './jobs/plugin';
+import { outputPlugin } from './output/plugin';
 import { submitPlugin } from './submit/plugin';
 
 export * from './tokens';
@@ -17,5 +18,6 @@ export default [
   detailPlugin,
   connectPlugin,
   submitPlugin,
-  clusterPlugin
+  clusterPlugin,
+  outputPlugin
 ];

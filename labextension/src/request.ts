@@ -8,6 +8,7 @@ import type { Way } from './address';
 import { wayTo } from './address';
 import type {
   IDocumentText,
+  IJobBundle,
   IJobQuery,
   ILogPage,
   ILogTarget,
@@ -264,6 +265,12 @@ export class PaiClient implements IPaiClient {
 
   async doctor(job: string): Promise<IDoctorReport> {
     return this._reach('doctor', job);
+  }
+
+  async output(job: string): Promise<IJobBundle> {
+    const path = `output/${encodeURIComponent(job)}`;
+    const answer = await this._request('GET', path, undefined, 'pai');
+    return answer.json() as Promise<IJobBundle>;
   }
 
   async log(

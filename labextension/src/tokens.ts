@@ -2,6 +2,7 @@
  * What the plugins share: the names of commands and the services others may replace.
  */
 
+import type { PartialJSONObject } from '@lumino/coreutils';
 import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
@@ -26,6 +27,9 @@ import type {
 
 /** The domain of the translation catalogue. */
 export const DOMAIN = 'jupyter_pai';
+
+/** What `%pai` puts into a notebook beside HTML and text. */
+export const JOB_MIME = 'application/vnd.jupyter-pai.job+json';
 
 /** Every command of the panel. */
 export namespace CommandIDs {
@@ -101,6 +105,9 @@ export interface IShares {
   readonly given: readonly IShare[];
 }
 
+/** A job in the forms that an output of a cell has: data by media type. */
+export type IJobBundle = PartialJSONObject;
+
 /** A document on its way to the backend. */
 export interface IDocumentText {
   readonly text: string;
@@ -165,6 +172,8 @@ export interface IPaiClient {
     offset: number,
     limit: number
   ): Promise<ILogPage>;
+  /** A job as a notebook holds it, form by form. */
+  output(job: string): Promise<IJobBundle>;
   /** Events of all jobs, from `position` on or from now. */
   allEvents(position: number | string | null): WebSocket;
   /** Events of one job after number `after`. */

@@ -22,6 +22,7 @@ export type {
   IdleWire as IIdle,
   JobDetail as IJobDetail,
   JobExit as IJobExit,
+  JobOutput as IJobOutput,
   JobPage as IJobPage,
   MovedJobs as IMoved,
   NodeUseWire as INodeUse,

@@ -357,6 +357,18 @@ export interface components {
             /** @default null */
             readonly index: number | null;
         };
+        /**
+         * @description What the panel needs to follow the job; ``seen`` is when this was true (ISO 8601, UTC).
+         *
+         *     ``ended`` says that the job has ended and the other forms say how, so that nothing of them will change.
+         */
+        readonly JobOutput: {
+            readonly uid: string;
+            readonly name: string;
+            readonly state: string;
+            readonly seen: string;
+            readonly ended: boolean;
+        };
         /** @description A page of the list with the number of jobs that match in all. */
         readonly JobPage: {
             readonly totalCount: number;
@@ -1070,6 +1082,7 @@ export type IdleWire = components['schemas']['IdleWire'];
 export type ImageAuth = components['schemas']['ImageAuth'];
 export type JobDetail = components['schemas']['JobDetail'];
 export type JobExit = components['schemas']['JobExit'];
+export type JobOutput = components['schemas']['JobOutput'];
 export type JobPage = components['schemas']['JobPage'];
 export type JobSpec = components['schemas']['JobSpec'];
 export type Lack = components['schemas']['Lack'];

@@ -15,6 +15,7 @@ import pytest
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from jupyter_pai.widgets.output import MIME
 from tests.support.fake_backend import TOKEN as BACKEND_TOKEN
 from tests.support.jupyter import TOKEN, JupyterServer
 from tests.support.running_fake import RunningFake
@@ -330,3 +331,19 @@ def test_looking_is_no_activity_and_submitting_is(site: Site) -> None:
     assert last_activity() == before
     site.request("POST", "pai/api/v2/validate", b'{"jobName": "x"}')
     assert last_activity() != before
+
+
+def test_a_job_is_an_output_of_a_notebook(site: Site) -> None:
+    uid = site.fake.add_job("train")
+    site.fake.write_log(uid, "损失 <0.5>\n".encode())
+    site.fake.advance(uid, "SUCCEEDED")
+    bundle = site.request("GET", f"pai/output/{uid}").json()
+    assert bundle.keys() == {MIME, "text/html", "text/plain"}
+    assert "损失 &lt;0.5&gt;" in str(bundle["text/html"])
+    output = bundle[MIME]
+    assert isinstance(output, dict)
+    assert (output["state"], output["ended"]) == ("SUCCEEDED", True)
+    missing = site.request("GET", "pai/output/nothing")
+    assert (missing.status, missing.json()["code"]) == (404, "NoJobError")
+    assert site.request("GET", f"pai/output/{uid}", headers={}).status == 403
+    assert "read pai:jobs" in site.questions()

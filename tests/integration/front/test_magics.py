@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from IPython.core.completer import provisionalcompleter
@@ -16,6 +17,7 @@ from jupyter_pai import cell, completion
 from jupyter_pai.render import clock
 from jupyter_pai.shown import CellFailure, JobFailed, Link
 from jupyter_pai.widgets.job_view import JobView
+from jupyter_pai.widgets.output import MIME
 from tests.support.running_fake import RunningFake
 
 TIMEOUT_S = 60
@@ -63,25 +65,27 @@ def test_a_variable_holds_a_document_or_its_path(notebook: Notebook, tmp_path: P
 
 def test_a_view_follows_its_job_to_the_end(notebook: Notebook, fake: RunningFake) -> None:
     view: JobView = notebook.run('%%pai submit\n{"jobName": "train"}')
-    assert "WAITING" in view._summary.value
+    assert "WAITING" in view.bundle()["text/html"]
     uid = view.job["uid"]
     fake.advance(uid, "RUNNING")
     assert view.wait_for("RUNNING", timeout_s=TIMEOUT_S)["state"] == "RUNNING"
-    assert not view._button.disabled
+    assert not view.widget().button.disabled
     fake.write_log(uid, b"loss <0.5>\n")
     fake.advance(uid, "SUCCEEDED")
     assert view.wait(TIMEOUT_S)["state"] == "SUCCEEDED"
-    assert "loss &lt;0.5&gt;" in view._log_area.value
-    assert view._button.disabled
+    bundle = view.bundle()
+    assert "loss &lt;0.5&gt;" in bundle["text/html"]
+    assert bundle[MIME] == {"uid": uid, "name": "train", "state": "SUCCEEDED", "seen": ANY, "ended": True}
+    assert view.widget().button.disabled
     assert repr(view).startswith("train: SUCCEEDED")
-    assert view._repr_mimebundle_()["text/plain"] == repr(view)
+    assert bundle["text/plain"] == f"{view!r}\nloss <0.5>"
     view._thread.join(TIMEOUT_S)
     assert not view._thread.is_alive()
 
 
 def test_the_stop_button_stops(notebook: Notebook, fake: RunningFake) -> None:
     view: JobView = notebook.run('%%pai submit\n{"jobName": "train"}')
-    view._button.click()
+    view.widget().button.click()
     assert view.wait(TIMEOUT_S)["state"] == "STOPPED"
 
 
