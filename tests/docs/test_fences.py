@@ -28,6 +28,9 @@ NOT_RUN = {
         "docs/operations.md",
         "pai cluster orphans                  # what runs, since when, and why it was not taken back",
     ): "as above",
+    ("docs/connect/kernels.md", "pai kernel install train       # writes the kernel spec pai:train"): (
+        "tests/integration/kernels/test_kernels.py runs it, and nbclient, which is papermill's engine"
+    ),
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
     ("docs/scheduling.md", "from pai_backend.scheduling import Group, Ledger, Member, Wait, read_config"): (
         "tests/unit/scheduling/test_example.py runs it on the page's configuration"
