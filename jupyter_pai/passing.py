@@ -72,9 +72,7 @@ def _headers(handler: JupyterHandler, client: AsyncClient, hop: Hop) -> HTTPHead
         headers["X-Forwarded-Prefix"] = hop.prefix
         headers["X-Forwarded-Proto"] = handler.request.protocol
         login = handler.identity_provider.get_cookie_name(handler)
-        cookies = relay.foreign_cookies(handler.request.headers.get("Cookie", ""), {login})
-        if cookies:
-            headers["Cookie"] = cookies
+        relay.keep_service_cookies(headers, "; ".join(handler.request.headers.get_list("Cookie")), {login})
     return headers
 
 

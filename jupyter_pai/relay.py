@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tornado.httputil import HTTPHeaders
 
+from pai_backend.model.shared_origin import without_foreign_xsrf
+
 HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -30,7 +32,7 @@ _OF_BROWSER = frozenset({"host", "origin", "referer", "x-xsrftoken"})
 _WEBSOCKET = "sec-websocket-"
 _FORWARDING = "x-forwarded-"
 _OWN = frozenset({"same-origin", "none"})
-XSRF_COOKIE = "_xsrf"
+XSRF_HEADER = "X-XSRFToken"
 _LOGIN_COOKIES = ("username-", "jupyterhub-")
 
 
@@ -72,22 +74,19 @@ def is_of_own_page(headers: HTTPHeaders) -> bool:
     return origin is None or urlsplit(origin.lower()).netloc == headers.get("Host", "").lower()
 
 
-def foreign_cookies(cookie: str, ours: Iterable[str]) -> str:
-    """A Cookie header without cookies of Jupyter servers and hubs; empty when nothing is left.
+def keep_service_cookies(headers: HTTPHeaders, cookie: str, ours: Iterable[str]) -> None:
+    """Put the cookies of a browser into ``headers`` for a service, without those of Jupyter servers and hubs.
 
     Names in ``ours`` go, and those of other servers on this host, whose cookies a browser sends to all its
-    ports. Of two ``_xsrf`` cookies the first is the service's own, because a browser sends the longer path
-    first (RFC 6265 §5.4) and a service lives below Jupyter; a lone one is Jupyter's.
+    ports. An ``_xsrf`` that is not the service's own goes, also where a page has copied it into its header.
     """
     names = set(ours)
-    pairs = [pair.strip() for pair in cookie.split(";") if pair.strip()]
-    xsrf = [pair for pair in pairs if pair.partition("=")[0] == XSRF_COOKIE]
-    kept = [
-        pair
-        for pair in pairs
-        if pair not in xsrf and pair.partition("=")[0] not in names and not pair.startswith(_LOGIN_COOKIES)
-    ]
-    return "; ".join(kept + (xsrf[:1] if len(xsrf) > 1 else []))
+    pairs, foreign = without_foreign_xsrf(pair.strip() for pair in cookie.split(";") if pair.strip())
+    kept = [pair for pair in pairs if pair.partition("=")[0] not in names and not pair.startswith(_LOGIN_COOKIES)]
+    if kept:
+        headers["Cookie"] = "; ".join(kept)
+    if headers.get(XSRF_HEADER) in foreign:
+        del headers[XSRF_HEADER]
 
 
 def without_token(query: str) -> str:

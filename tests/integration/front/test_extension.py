@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ def whole_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             "PaiExtension": {"backend_url": fake.endpoint.url, "token_file": str(token_file)},
             "ServerApp": {"authorizer_class": "tests.support.recording_authorizer.RecordingAuthorizer"},
         }
-        environ = {"PAI_TEST_ASKED": str(asked), "PYTHONPATH": str(ROOT)}
+        environ = {"PAI_TEST_ASKED": str(asked), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'backend'}"}
         with JupyterServer(root, config, environ) as server:
             yield Site(fake, server, asked)
 

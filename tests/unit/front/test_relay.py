@@ -6,6 +6,9 @@ import pytest
 from tornado.httputil import HTTPHeaders
 
 from jupyter_pai import relay
+from pai_backend.model.shared_origin import mark_of
+
+MARK = mark_of("_xsrf=inner").partition(";")[0]
 
 
 def browser_headers() -> HTTPHeaders:
@@ -50,10 +53,25 @@ def test_a_service_sees_the_page_that_asks_and_the_api_does_not() -> None:
     assert not {"Host", "Origin", "X-Xsrftoken"} & set(api)
 
 
-def test_of_cookies_only_the_services_own_pass() -> None:
-    sent = "_xsrf=inner; theme=dark; own=secret; username-localhost-8889=s; jupyterhub-user-x=s; _xsrf=jupyters"
-    assert relay.foreign_cookies(sent, {"own"}) == "theme=dark; _xsrf=inner"
-    assert relay.foreign_cookies("_xsrf=jupyters; own=s", {"own"}) == ""
+@pytest.mark.parametrize(
+    ("sent", "passed"),
+    [
+        (f"_xsrf=inner; a=b; own=s; username-localhost-8889=s; {MARK}; _xsrf=hubs", f"_xsrf=inner; a=b; {MARK}"),
+        (f"_xsrf=jupyters; own=s; {MARK}", MARK),
+        ("jupyterhub-user-x=s; _xsrf=jupyters; _xsrf=hubs", None),
+    ],
+)
+def test_of_cookies_only_the_services_own_pass(sent: str, passed: str | None) -> None:
+    headers = HTTPHeaders()
+    relay.keep_service_cookies(headers, sent, {"own"})
+    assert headers.get("Cookie") == passed
+
+
+def test_a_pages_header_with_jupyters_xsrf_does_not_pass() -> None:
+    for value, passes in (("jupyters", False), ("inner", True), ("masked", True)):
+        headers = HTTPHeaders({"X-XSRFToken": value})
+        relay.keep_service_cookies(headers, f"_xsrf=inner; {MARK}; _xsrf=jupyters", ())
+        assert (headers.get("X-XSRFToken") == value) is passes
 
 
 def test_jupyters_token_is_taken_out_of_the_query() -> None:

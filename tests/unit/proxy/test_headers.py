@@ -19,7 +19,9 @@ from pai_backend.access.proxy.headers import (
     response_headers,
     wants_upgrade,
 )
+from pai_backend.model.shared_origin import mark_of
 
+MARK = mark_of("_xsrf=y").partition(";")[0]
 BY_HOST = Upstream(
     address=Address("lab--web", "", "/a/b"),
     host="lab--web.localhost:8000",
@@ -141,12 +143,14 @@ def test_chunked_bodies_stay_chunked() -> None:
         (["a=1", "b=2; pai-session=y"], False, "a=1; b=2"),
         (["pai-session2=x; xpai-session=y"], False, "pai-session2=x; xpai-session=y"),
         (['pai-session="a b"; c="d e"'], False, 'c="d e"'),
-        (["username-127-0-0-1-8888=u; jupyterhub-user=h; _xsrf=z"], True, "_xsrf=z"),
+        (["username-127-0-0-1-8888=u; jupyterhub-user=h; _xsrf=z; _xsrf=y"], True, ""),
+        ([f"_xsrf=y; {MARK}; _xsrf=z"], True, "_xsrf=y"),
+        (["_xsrf=z"], False, "_xsrf=z"),
         (["username-lab--web-localhost-8000=u"], False, "username-lab--web-localhost-8000=u"),
     ],
 )
 def test_all_cookies_pass_but_ours(values: list[str], shared: bool, passed: str) -> None:
-    assert passing_cookies(values, shared_host=shared) == passed
+    assert passing_cookies(values, shared_host=shared)[0] == passed
 
 
 @pytest.mark.parametrize(
@@ -167,6 +171,22 @@ def test_all_cookies_pass_but_ours(values: list[str], shared: bool, passed: str)
 def test_a_tasks_cookies_stay_on_its_own_address(cookie: str, by_host: str | None, by_path: str | None) -> None:
     assert browser_cookie(cookie, BY_HOST) == by_host
     assert browser_cookie(cookie, BY_PATH) == by_path
+
+
+def test_a_tasks_own_xsrf_comes_back_to_it_on_a_path_address_and_no_other_does() -> None:
+    given = response_headers([(b"Set-Cookie", b"_xsrf=y; Path=/; Max-Age=60")], BY_PATH).get_list("Set-Cookie")
+    digest = MARK.partition("=")[2]
+    assert given == [
+        "_xsrf=y; Path=/s/lab--web/; Max-Age=60",
+        f"pai-xsrf={digest}; Path=/s/lab--web/; Max-Age=60; HttpOnly",
+    ]
+    back = "; ".join(cookie.partition(";")[0] for cookie in given)
+    fields = sent({"Cookie": f"{back}; _xsrf=jupyters", "X-XSRFToken": "y"}, BY_PATH)
+    assert (fields["cookie"], fields["x-xsrftoken"]) == ("_xsrf=y", "y")
+    fields = sent({"Cookie": "_xsrf=jupyters; _xsrf=hubs", "X-XSRFToken": "hubs"}, BY_PATH)
+    assert not {"cookie", "x-xsrftoken"} & set(fields)
+    assert response_headers([(b"Set-Cookie", b"_xsrf=y")], BY_HOST).get_list("Set-Cookie") == ["_xsrf=y"]
+    assert browser_cookie(MARK, BY_PATH) is None
 
 
 def test_cookie_paths_hold_behind_a_relay() -> None:

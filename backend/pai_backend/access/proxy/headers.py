@@ -15,7 +15,7 @@ from tornado.httputil import HTTPHeaders
 
 from pai_backend.access.proxy.address import Address, without_parameter
 from pai_backend.access.tickets import COOKIES
-from pai_backend.model.shared_origin import OF_ORIGIN
+from pai_backend.model.shared_origin import OF_ORIGIN, XSRF_COOKIE, XSRF_MARK, mark_of, without_foreign_xsrf
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -24,6 +24,7 @@ _HOP_BY_HOP = frozenset(
 )
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 _FORWARDING = re.compile(r"x-forwarded-.*|forwarded|x-real-ip|x-scheme|x-original-.*|via", re.ASCII)
+_OUR_COOKIES = frozenset({*COOKIES, XSRF_MARK})
 _OURS = frozenset({"host", "http2-settings"})
 _PASSING_PROTOCOL = re.compile(r"(?!h[23]|http|tls)[a-z0-9._+-]+", re.ASCII)
 _FRAMING = frozenset({"content-length"})
@@ -84,15 +85,17 @@ def request_fields(headers: HTTPHeaders, to: Upstream, *, drop_token: bool = Fal
     if to.is_jupyter or to.token is not None:
         # Pages of a Jupyter are searched for its token and its addresses, which a compressed page would hide.
         dropped |= {"accept-encoding", "origin"}
+    cookies, hidden = passing_cookies(headers.get_list("Cookie"), shared_host=bool(to.address.prefix))
     fields: list[tuple[str, str]] = []
     for name, value in headers.get_all():
         low = name.lower()
+        if low == "x-xsrftoken" and value in hidden:
+            continue  # a page has copied it from a cookie
         if low in dropped or _FORWARDING.fullmatch(low) or (low in _FRAMING and "Transfer-Encoding" in headers):
             continue
         if low == "referer" and drop_token:
             value = without_parameter(value, "token")
         fields.append((name, value))
-    cookies = passing_cookies(headers.get_list("Cookie"), shared_host=bool(to.address.prefix))
     if cookies:
         fields.append(("Cookie", cookies))
     fields += _hop_fields(headers)
@@ -129,15 +132,19 @@ def _identity_fields(headers: HTTPHeaders, to: Upstream) -> list[tuple[str, str]
     return fields
 
 
-def passing_cookies(values: Iterable[str], *, shared_host: bool) -> str:
-    """The ``Cookie`` value for the task: all that the browser sent but ours."""
+def passing_cookies(values: Iterable[str], *, shared_host: bool) -> tuple[str, frozenset[str]]:
+    """The ``Cookie`` value for the task: all that the browser sent but ours. And values that it must not learn."""
+    pairs = [pair for value in values for part in value.split(";") if (pair := part.strip())]
+    hidden: frozenset[str] = frozenset()
+    if shared_host:
+        pairs, hidden = without_foreign_xsrf(pairs)
     kept = []
-    for pair in (part.strip() for value in values for part in value.split(";")):
+    for pair in pairs:
         name = pair.partition("=")[0].strip()
-        if not pair or name in COOKIES or (shared_host and _JUPYTER_COOKIE.fullmatch(name)):
+        if name in _OUR_COOKIES or (shared_host and _JUPYTER_COOKIE.fullmatch(name)):
             continue
         kept.append(pair)
-    return "; ".join(kept)
+    return "; ".join(kept), hidden
 
 
 def request_target(address: Address, *, drop_token: bool) -> bytes:
@@ -169,6 +176,8 @@ def response_headers(fields: Iterable[tuple[bytes, bytes]], to: Upstream, *, upg
         if low == "set-cookie":
             if (cookie := browser_cookie(value, to)) is not None:
                 headers.add(name, cookie)
+                if to.address.prefix and cookie.startswith(f"{XSRF_COOKIE}="):
+                    headers.add(name, mark_of(cookie))
         elif low == "location":
             headers.add(name, browser_location(value, to))
         elif low == "refresh":
@@ -231,7 +240,7 @@ def browser_cookie(cookie: str, to: Upstream) -> str | None:
     """A task's ``Set-Cookie`` for its own address only; None when it would replace ours."""
     pair, *attributes = (part.strip() for part in cookie.split(";"))
     name = pair.partition("=")[0].strip()
-    if name in COOKIES or (not name and "=" in pair[1:]):
+    if name in _OUR_COOKIES or (not name and "=" in pair[1:]):
         return None  # of a cookie without a name browsers send the value alone, which may read as one of ours
     kept = [pair]
     for attribute in attributes:
