@@ -82,8 +82,8 @@ class LabSite:
         return {"Authorization": f"token {self.token}"}
 
 
-def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """All that is ours in `root`, so that neither the user's settings nor another test is touched."""
+def lab_environment(root: Path) -> dict[str, str]:
+    """Variables that keep all that is ours in `root`: neither the user's settings nor another test is touched."""
     settings = root / "app" / "settings"
     settings.mkdir(parents=True)
     (settings / "overrides.json").write_text(json.dumps(OVERRIDES))
@@ -91,7 +91,7 @@ def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
     (root / "files").mkdir()
     (root / "labextensions").mkdir()
     (root / "labextensions" / "jupyter-pai").symlink_to(PANEL)
-    own = {
+    return {
         # Searched before the environment's own directories, where an older build may lie.
         "JUPYTER_PATH": str(root),
         "HOME": str(root / "home"),
@@ -105,6 +105,10 @@ def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
         "PAI_BACKEND_CONFIG": str(root / "backend.yaml"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
+
+
+def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    own = lab_environment(root)
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PAI_", "JUPYTER"))}
     return {**inherited, **own, **extra}
 

@@ -1,0 +1,138 @@
+"""*Open* pressed in a browser that sees a site in one way, and the use of the Jupyter that it leads to."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx
+from playwright.sync_api import BrowserContext, Page, Playwright, Response, expect
+
+from tests.support import plain_application
+from tests.support.chromium import ARGUMENTS, executable
+from tests.support.lab_site import ROOT
+
+JUPYTER = ROOT / "examples" / "scm-jupyter.json"
+NAME = "jupyter_16be8b71"
+SERVICE = "jupyter-16be8b71--jupyter"
+PLAIN = "plain-application"
+RELATIVE = "relative-application"
+TIMEOUT_MS = 60_000
+START_S = 120
+MISSING = 404
+# What leads to this machine's loopback for the browser of another machine: nothing.
+ELSEWHERE = "MAP *.localhost 127.0.0.2"
+
+expect.set_options(timeout=TIMEOUT_MS)
+
+
+@dataclass
+class Visit:
+    """A browser that sees the site in one way, and what it asked for in vain."""
+
+    context: BrowserContext
+    page: Page
+    missing: list[str] = field(default_factory=list)
+
+    def saw(self, answer: Response) -> None:
+        """Called by the browser."""
+        if answer.status == MISSING:
+            self.missing.append(answer.url)
+
+    def show_panel(self, address: str) -> None:
+        """Load JupyterLab from an address that signs in, or of who has, and show the list of jobs."""
+        self.page.goto(address)
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
+        self.page.get_by_role("tab", name="PAI jobs").click()
+
+    def press_open(self, name: str, label: str) -> None:
+        """Press *Open* on a service of a job, once it answers."""
+        self.page.get_by_role("region", name="PAI jobs").get_by_text(name, exact=True).first.dblclick()
+        job = self.page.locator(".jp-pai-JobPage:visible")
+        expect(job.get_by_role("heading", name=name)).to_be_visible()
+        job.get_by_role("button", name=f"Open {label}").click()
+
+    def open_service(self, name: str, label: str) -> Page:
+        """The page that *Open* leads to."""
+        with self.page.expect_popup() as popup:
+            self.press_open(name, label)
+        return popup.value
+
+    def refused(self, name: str, label: str) -> str:
+        """What is said instead of opening a service; the tab is closed again."""
+        self.press_open(name, label)
+        said = self.page.get_by_role("dialog")
+        expect(said).to_contain_text("It needs an address of its own")
+        assert len(self.context.pages) == 1
+        text = said.inner_text()
+        said.get_by_role("button", name="Close").click()
+        return text
+
+    def use_jupyter(self, service: Page) -> None:
+        """Run a cell and a terminal of the job's Jupyter, from the page that *Open* led to."""
+        expect(service.get_by_role("tab", name="Files")).to_be_visible()
+        with self.context.expect_page() as opened:
+            _new(service, "Python 3")
+        notebook = opened.value
+        notebook.locator(".jp-Notebook .cm-content").first.click()
+        notebook.keyboard.type("1+1")
+        notebook.keyboard.press("Shift+Enter")
+        expect(notebook.locator(".jp-OutputArea-output").first).to_have_text("2")
+        with self.context.expect_page() as opened:
+            _new(service, "Terminal")
+        terminal = opened.value
+        terminal.locator(".jp-Terminal .xterm-helper-textarea").wait_for(state="attached")
+        terminal.locator(".jp-Terminal").click()
+        terminal.keyboard.type("mkdir by-the-terminal\n")
+        expect(service.get_by_text("by-the-terminal")).to_be_visible()
+        assert not self.missing
+
+
+def _new(service: Page, what: str) -> None:
+    service.get_by_text("New", exact=True).click()
+    service.get_by_role("menuitem", name=re.compile(what)).click()
+
+
+@contextmanager
+def visit(playwright: Playwright, rules: str) -> Iterator[Visit]:
+    """A browser for which host names are as ``rules`` map them; it takes certificates of any issuer."""
+    browser = playwright.chromium.launch(
+        executable_path=executable(), args=[*ARGUMENTS, f"--host-resolver-rules={rules}"]
+    )
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, ignore_https_errors=True)
+    context.set_default_timeout(TIMEOUT_MS)
+    found = Visit(context, context.new_page())
+    context.on("response", found.saw)
+    yield found
+    browser.close()
+
+
+def submit_services(client: httpx.Client) -> None:
+    """The seeds' job, and ones of applications that use addresses from the root of their host, and that do not.
+
+    ``client`` asks a Jupyter server, at its base URL. Returns when all answer.
+    """
+    headers = {"Content-Type": "application/json"}
+    for body in (JUPYTER.read_bytes(), _application(PLAIN), _application(RELATIVE, "relative")):
+        client.post("pai/api/v2/jobs", content=body, headers=headers).raise_for_status()
+    for service in (SERVICE, f"{PLAIN}--web", f"{RELATIVE}--web"):
+        deadline = time.monotonic() + START_S
+        while not client.get(f"pai/s/{service}/", follow_redirects=True).is_success:
+            assert time.monotonic() < deadline, f"{service} does not answer"
+            time.sleep(0.1)
+
+
+def _application(name: str, *arguments: str) -> bytes:
+    document = json.loads((ROOT / "examples" / "scm-helloworld.json").read_text(encoding="utf-8"))
+    document["jobName"] = name
+    role = document["taskRoles"][0]
+    words = [sys.executable, plain_application.__file__, "$PAI_CONTAINER_HOST_web_PORT_LIST", *arguments]
+    role["command"] = f"exec {' '.join(words)}"
+    role["gpuNumber"] = 0
+    role["portList"] = [{"label": "web", "beginAt": 0, "portNumber": 1}]
+    return json.dumps(document).encode()
