@@ -1,0 +1,115 @@
+"""*Open* behind a real JupyterHub: services of jobs below a user's path, and nothing of the Hub's reaches them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Playwright, expect, sync_playwright
+
+from tests.kubernetes.cluster.credentials import Authority
+from tests.support.backend_process import backend
+from tests.support.chromium import OwnNetwork
+from tests.support.hub_site import USERS, HubParts, HubSite, install_hub, running_hub
+from tests.support.opening import ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
+
+FORBIDDEN = 403
+# Users' servers, their backends and jobs start one after the other.
+pytestmark = pytest.mark.timeout(900)
+RULES = f"MAP hub.example 127.0.0.1,MAP *.hub.example 127.0.0.1,{ELSEWHERE}"
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> HubParts:
+    return install_hub(tmp_path_factory.mktemp("hub-parts"))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Of a server for the Hub's names, and its key."""
+    authority = Authority(tmp_path_factory.mktemp("hub-certificate") / "authority")
+    authority.create()
+    pair = authority.issue("hub.example", hosts=["hub.example", "*.hub.example"])
+    return pair.certificate, pair.key
+
+
+@pytest.fixture(scope="module")
+def playwright(network: OwnNetwork) -> Iterator[Playwright]:
+    with ExitStack() as stack:
+        with network.entered():
+            found = stack.enter_context(sync_playwright())
+        yield found
+
+
+@contextmanager
+def panel(playwright: Playwright, hub: HubSite, user: str) -> Iterator[Visit]:
+    """The panel of a user who has signed in at the Hub."""
+    with visit(playwright, RULES) as found:
+        found.page.goto(f"{hub.url}/hub/login")
+        found.page.get_by_label("Username").fill(user)
+        found.page.get_by_label("Password").fill(hub.password)
+        found.page.get_by_role("button", name="Sign in").click()
+        found.page.wait_for_url(f"{hub.base_of(user)}**")
+        found.show_panel(f"{hub.base_of(user)}lab/workspaces/test?reset")
+        yield found
+
+
+def check_addresses(found: Visit, hub: HubSite) -> None:
+    """What *Open* does for each kind of application, and what of the browser's cookies reaches a job."""
+    base = hub.base_of("ann")
+    assert "Set api.service_domain" in found.refused(PLAIN, "web")
+    service = found.open_service(NAME, "jupyter")
+    service.wait_for_url(f"{base}pai/s/{SERVICE}/tree")
+    found.use_jupyter(service)
+    relative = found.open_service(RELATIVE, "web")
+    relative.wait_for_url(f"{base}pai/s/{RELATIVE}--web/")
+    expect(relative.locator("p")).to_have_text("echo of hello")
+    # As of another Jupyter server at the same host name: its cookie comes last, as a service's would come first.
+    found.context.add_cookies([{"name": "_xsrf", "value": "of-another", "url": hub.url, "httpOnly": True}])
+    names = {cookie.get("name", "") for cookie in found.context.cookies(f"{base}pai/s/{RELATIVE}--web/")}
+    assert {"_xsrf", "jupyterhub-user-ann", "jupyterhub-session-id"} <= names
+    relative.goto(f"{base}pai/s/{RELATIVE}--web/headers")
+    told = json.loads(relative.locator("body").inner_text())
+    assert told["X-Forwarded-Proto"] == "https"
+    assert told["X-Forwarded-Prefix"] == f"/user/ann/pai/s/{RELATIVE}--web"
+    assert not {"Cookie", "Authorization", "X-Xsrftoken"} & set(told)
+
+
+def test_below_a_users_path_with_a_backend_of_the_users_own(
+    playwright: Playwright, parts: HubParts, certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    with running_hub(tmp_path / "hub", parts, certificate, {}) as hub:
+        hub.start_server("ann")
+        with hub.client("ann") as client:
+            submit_services(client)
+        with panel(playwright, hub, "ann") as found:
+            check_addresses(found, hub)
+
+
+def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
+    playwright: Playwright, parts: HubParts, certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    tokens = {user: f"a-token-of-{user}-alone" for user in USERS}
+    rows = [{"user": user, "token": token, "admin": False} for user, token in tokens.items()]
+    given = {"PAI_BACKEND_API__TOKENS": json.dumps(rows), "PAI_BACKEND_ENGINE__TRUST_ALL_USERS": "true"}
+    data_dir = tmp_path / "backend"
+    data_dir.mkdir()
+    node = {"name": "carol", "gpus": {"type": "TITANX", "count": 1}, "cpus": 8, "memory_mb": 32768}
+    with backend(data_dir, ["--engine-nodes", json.dumps([node])], env=given) as shared:
+        ways = {user: {"PAI_URL": shared.url, "PAI_TOKEN": token} for user, token in tokens.items()}
+        with running_hub(tmp_path / "hub", parts, certificate, ways, is_divided=True) as hub:
+            for user in USERS:
+                hub.start_server(user)
+            with hub.client("ann") as client:
+                submit_services(client)
+            with panel(playwright, hub, "ann") as found:
+                check_addresses(found, hub)
+            with hub.client("bob") as client:
+                assert client.get(f"pai/s/{SERVICE}/tree").status_code == FORBIDDEN
+            with panel(playwright, hub, "bob") as found:
+                answer = found.page.goto(f"{hub.base_of('ann')}pai/s/{SERVICE}/tree")
+                assert answer is not None
+                assert answer.status == FORBIDDEN
