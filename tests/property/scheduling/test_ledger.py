@@ -128,7 +128,7 @@ class Histories(RuleBasedStateMachine):
     def _event(self) -> None:
         """What was applied before something else was written can no longer be undone, unless nothing was."""
         for _, receipt in self.done[-1:]:
-            if self.ledger._last != receipt.after:
+            if self.ledger.last != receipt.after:
                 with pytest.raises(Outdated):
                     self.ledger.undo(receipt)
                 self.done.clear()

@@ -106,13 +106,10 @@ class Scheduling(RuleBasedStateMachine):
 
     @rule(config=configs())
     def reconfigure(self, config: ClusterConfig) -> None:
-        """Another configuration: every running group runs on, and the dry run said what would happen."""
+        """Another configuration: every running group runs on."""
         running = set(self.cluster.placements())
-        before = fingerprint(self.cluster)
-        preview = self.cluster.preview(config)
-        assert fingerprint(self.cluster) == before, "a dry run changed something"
         try:
-            assert self.cluster.reconfigure(config) == preview == self.twin.reconfigure(config)
+            assert self.cluster.reconfigure(config) == self.twin.reconfigure(config)
         except ValueError:
             pytest.fail("a running group's leaf was given to two groups")
         assert set(self.cluster.placements()) == running

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from pai_backend.model.errors import PaiError
-from pai_backend.scheduling import Bound, ClusterConfig, Ledger, Wait
+from pai_backend.scheduling import Bound, ClusterConfig, Ledger, Outdated, Wait
 from pai_backend.scheduling.core.decision import Enqueue, EntryState, Stage
 from pai_backend.scheduling.explain import apply, changes, explain
 from pai_backend.scheduling.queue import Cap, Entry, Pass, Patience, Policy, Queue, VcCaps
@@ -28,6 +28,7 @@ from pai_backend.scheduling.queue.policy import Usage, scopes
 from pai_backend.scheduling.request import Key
 from tests.mutants import queue as mutants
 from tests.property.scheduling.clusters import VCS, configs, groups
+from tests.property.scheduling.test_ledger import state_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 USERS = ("alice", "bob")
@@ -59,7 +60,8 @@ class Waiting(RuleBasedStateMachine):
         self.set_up(config, policy)
 
     def set_up(self, config: ClusterConfig, policy: Policy) -> None:
-        self.queue, self.twin = (Queue(Ledger(config), policy, suggest=self.suggested) for _ in range(2))
+        self.queue = Queue(Ledger(config), policy, suggest=self.suggested)
+        self.twin = Straight(Ledger(config), policy, suggest=self.suggested)
         self.overtaken: dict[str, int] = {}
 
     def suggested(self, entry: Entry) -> frozenset[str] | None:
@@ -179,8 +181,8 @@ class Waiting(RuleBasedStateMachine):
         self.deferred = {name for name in self.deferred if name in self.queue.waiting}
         for _ in range(20):
             before = self._waiting_keys()
-            answer, other = self.queue.advance(self.now), self.twin.advance(self.now)
-            assert answer == other, "the same operations led to another answer"
+            answer, other = self.passed(self.queue), self.twin.advance(self.now)
+            self.compare(answer, other)
             decided = [f"{type(each).__name__} {each.entry.group.name}" for each in answer.decided]
             note(f"pass: {decided}, kept {answer.held_back}")
             self._same_kind_in_order(answer, before)
@@ -188,6 +190,25 @@ class Waiting(RuleBasedStateMachine):
                 assert self.queue.is_settled, "somebody is still to be asked, and the pass did not tell"
                 return
         pytest.fail("passes do not come to an end")
+
+    def passed(self, queue: Queue) -> Pass:
+        """A pass that is decided twice before it is applied: deciding changes nothing."""
+        answer = Pass(upgraded=queue.upgrade())
+        before = (memory(queue), state_of(queue.ledger))
+        decided = queue.decide(self.now)
+        assert (memory(queue), state_of(queue.ledger)) == before, "deciding left a trace"
+        again = queue.decide(self.now)
+        assert again == decided, "the same question had another answer"
+        queue.apply(again)
+        with pytest.raises(Outdated):
+            queue.apply(decided)
+        return replace(again, upgraded=answer.upgraded)
+
+    def compare(self, answer: Pass, other: Pass) -> None:
+        """What was decided and then applied is what is decided step by step, also where one asks no more."""
+        assert answer == other, "the same operations led to another answer"
+        assert memory(self.queue)[:-1] == memory(self.twin)[:-1], "what was applied is not what was decided"
+        assert state_of(self.queue.ledger)[:-1] == state_of(self.twin.ledger)[:-1]
 
     def _sleeps_beside(self, variant: Variant) -> bool:
         """Whether a group that was deferred is asked again only together with this variant."""
@@ -319,6 +340,60 @@ class Undoing(Waiting):
         self.advance()
 
 
+class Cold(Waiting):
+    """The same beside a twin that forgets who was asked: a memory saves questions, and decides nothing.
+
+    Only what was deferred is more than a memory, and only of passes that come to their end the answers are the same.
+    """
+
+    @rule()
+    def put_back(self) -> None:
+        """Not here: see above."""
+
+    def advance(self) -> None:
+        self.twin.forget()
+        super().advance()
+
+    def compare(self, answer: Pass, other: Pass) -> None:
+        assert (answer.decided, answer.returned, answer.held_back) == (other.decided, other.returned, other.held_back)
+        assert tables(self.queue) == tables(self.twin)
+
+
+class Straight(Queue):
+    """A queue that applies each step for good as soon as it is decided, and asks for the next then."""
+
+    def advance(self, now: datetime) -> Pass:
+        answer = Pass(upgraded=self.upgrade())
+        state_of(self.ledger)  # which settles orders, of both queues at the same time
+        self._go_through(answer, now)
+        self.version = self.ledger.version
+        return answer
+
+
+def memory(queue: Queue) -> tuple[object, ...]:
+    """All that a queue remembers; at last how far it has looked, which it finds out again by itself."""
+    kinds = {
+        key: (kind.pending, kind.shelved, kind.stuck, {each: _variant(it) for each, it in kind.variants.items()})
+        for key, kind in queue.index.kinds.items()
+    }
+    tickets = [*queue.waiting.values(), *(claim.ticket for claim in queue.claims.values())]
+    patience = {ticket.entry.group.name: (ticket.overtaken, ticket.first_since) for ticket in tickets}
+    claims = [(name, claim.lanes, claim.least, claim.may_fit_elsewhere) for name, claim in queue.claims.items()]
+    first = {lane: ticket.entry.group.name for lane, ticket in queue.first.items()}
+    failed = {lane: list(known) for lane, known in queue.failed._kinds.items() if known}
+    asleep = {chain: {each.key for each in known} for chain, known in queue.index._at_nodes.items() if known}
+    stuck = [kind.key for kind in queue.stuck]
+    walks = {each: shelf.cursor for each, shelf in queue.index._walked.items()}
+    lazily = (walks, dict(queue.gates._loosened))
+    known = (tables(queue), kinds, patience, claims, first, failed, asleep, stuck, dict(queue.displaced))
+    return (*known, queue.version == queue.ledger.version, lazily)
+
+
+def _variant(variant: Variant) -> tuple[object, ...]:
+    lines = {owner: (line.parked, [each.key for each in line.tickets]) for owner, line in variant.lines.items()}
+    return variant.asleep, lines
+
+
 def tables(queue: Queue) -> tuple[object, ...]:
     """Who waits, in which order, for whom cells are kept, who runs, and what the caps count."""
     return (
@@ -364,8 +439,15 @@ TestUndoing = Undoing.TestCase
 TestUndoing.settings = settings(TestWaiting.settings, max_examples=50)
 
 
-def test_a_queue_that_does_not_hear_of_what_is_undone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(*mutants.UNDONE)
+TestCold = Cold.TestCase
+TestCold.settings = settings(TestWaiting.settings, max_examples=50)
+
+
+@pytest.mark.parametrize("mutant", mutants.UNDONE, ids=lambda mutant: f"{mutant[0].__name__}.{mutant[1]}")
+def test_a_queue_that_cannot_undo_what_it_remembers_is_found_out(
+    mutant: tuple[type, str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*mutant)
     wrong = settings(QUIET, max_examples=100, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Undoing, settings=wrong)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 _Entry = tuple[Callable[..., object], tuple[object, ...]]
 _Entries = list[_Entry]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Journal:
@@ -27,6 +30,24 @@ class Journal:
         """Remember how to take a change back; does nothing while no trial is open."""
         if self.entries is not None:
             self.entries.append((undo, arguments))
+
+    def set(self, owner: object, name: str, value: object) -> None:
+        """Change an attribute."""
+        if self.entries is not None:
+            self.entries.append((setattr, (owner, name, getattr(owner, name))))
+        setattr(owner, name, value)
+
+    def put(self, table: dict[K, V], key: K, value: V) -> None:
+        """Change or add an item of a table whose order does not matter."""
+        if self.entries is not None:
+            known = key in table
+            self.entries.append((table.__setitem__, (key, table[key])) if known else (table.pop, (key,)))
+        table[key] = value
+
+    def drop(self, table: dict[K, V], key: K) -> None:
+        """Take an item out of a table whose order does not matter. Idempotent."""
+        if key in table:
+            self.note(table.__setitem__, key, table.pop(key))
 
     @contextmanager
     def trial(self) -> Iterator[Journal]:

@@ -49,7 +49,7 @@ from pai_backend.scheduling.core.restore import (
 )
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
-from pai_backend.scheduling.core.trees import Suggested, Trees, check_group
+from pai_backend.scheduling.core.trees import Suggested, check_group
 from pai_backend.scheduling.request import Group, GroupPlace, Need, on_cells
 
 _SAME: Mapping[str, str] = MappingProxyType({})
@@ -84,8 +84,8 @@ class Ledger(Places):
         super().__init__(config, by_size=by_size)
         self._writes = 0
         """How often anything was written; no number is given twice, not even after an undo."""
-        self._last = 0
-        """The number of the last write that stands."""
+        self.last = 0
+        """The number of the last write that stands; changed here alone."""
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
@@ -195,34 +195,34 @@ class Ledger(Places):
         if final:
             self._wrote(self._write(decision))
             return _FINAL
-        before = self.version, self._last, self.serial
+        before = self.version, self.last, self.serial
         outer, written = self.journal.begin(), Written.NOTHING
         try:
             written = self._write(decision)
         finally:
             entries = self.journal.end(outer)
         self._wrote(written)
-        return Receipt(before, self._last, entries)
+        return Receipt(before, self.last, entries)
 
     def undo(self, receipt: Receipt) -> None:
         """Put everything back as it was before a decision was applied, in its order, too.
 
         Raises :class:`Outdated`, and changes nothing, when anything was written since, or the decision was final.
         """
-        if self._last != receipt.after or receipt.entries is None:
+        if self.last != receipt.after or receipt.entries is None:
             raise Outdated("something was written since the decision was applied, or it was final")
         self.journal.undo(receipt.entries)
-        self.version, self._last, self.serial = receipt.before
+        self.version, self.last, self.serial = receipt.before
 
     @contextmanager
     def trial(self) -> Iterator[Ledger]:
         """A what-if: whatever is applied to the ledger inside is undone at the end. Not for events."""
-        before = self.version, self._last, self.serial
+        before = self.version, self.last, self.serial
         try:
             with self.journal.trial():
                 yield self
         finally:
-            self.version, self._last, self.serial = before
+            self.version, self.last, self.serial = before
 
     def release(self, name: str) -> None:
         """Apply, as final, that all pods of the group have ended, or that it gives up its reservation. Idempotent."""
@@ -232,7 +232,7 @@ class Ledger(Places):
         """Something was written: a new number, also for the version when it was cells."""
         if what is not Written.NOTHING:
             self._writes += 1
-            self._last = self._writes
+            self.last = self._writes
             if what is Written.CELLS:
                 self.version = self._writes
 
@@ -354,10 +354,6 @@ class Ledger(Places):
         """Keep these cells again for a preemptor that had them, beside what is restored. False when that cannot be."""
         self._wrote()
         return reserve(self, placement)
-
-    def preview(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
-        """What :meth:`reconfigure` would do; changes nothing."""
-        return refill(Trees(config, by_size=self.by_size), snapshot(self), vcs)
 
     def reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """Another configuration, at once, with everything running on. Reservations are dropped: decide them again.

@@ -206,11 +206,9 @@ def displace(holding: Holding, held: Held, by: str) -> None:
     for spot in held.spots:
         if spot.unit is not None:
             holding.displace(held, spot)
-            holding.journal.note(setattr, spot, "unit", spot.unit)
-            holding.journal.note(setattr, spot, "cell", spot.cell)
-            spot.unit = spot.cell = None
-    holding.journal.note(setattr, held, "displaced_by", held.displaced_by)
-    held.displaced_by = by
+            holding.journal.set(spot, "unit", None)
+            holding.journal.set(spot, "cell", None)
+    holding.journal.set(held, "displaced_by", by)
 
 
 def _serial(held: Held) -> int:

@@ -33,10 +33,10 @@ class Places(Trees):
             self._cancel(held)
             held = None
         for other in plan.displaced:
-            displace(self.holding, other, placement.group.name)
+            displace(self.holding, self.groups[other.group.name], placement.group.name)
         with self.health.later():
             for other in plan.cancelled:
-                self._cancel(other)
+                self._cancel(self.groups[other.group.name])
             if held is not None:
                 self._extend(held, placement, plan)
             else:
@@ -54,7 +54,7 @@ class Places(Trees):
         for spot in held.spots:
             self.holding.reserve(held, spot)
         for victim in plan.evicted:
-            self.pursue(held, victim)
+            self.pursue(held, self.groups[victim.group.name])
 
     def _keep(self, decision: Keep) -> None:
         """Reserve the leaves as a preemptor does, except that no group is asked to end."""
@@ -72,11 +72,11 @@ class Places(Trees):
 
     def _extend(self, held: Held, placement: GroupPlace, plan: Plan) -> None:
         """Give a running group the pods it did not have."""
-        for name in ("stored", "ordinals", "spots"):
-            self.journal.note(setattr, held, name, getattr(held, name))
         have = set(held.ordinals)
         new = {ordinal: spot for ordinal, spot in sorted(plan.spots.items()) if ordinal not in have}
-        held.stored, held.ordinals, held.spots = placement, [*held.ordinals, *new], [*held.spots, *new.values()]
+        self.journal.set(held, "stored", placement)
+        self.journal.set(held, "ordinals", [*held.ordinals, *new])
+        self.journal.set(held, "spots", [*held.spots, *new.values()])
         for spot in new.values():
             self.holding.run(held, spot)
 
@@ -86,8 +86,7 @@ class Places(Trees):
             return
         for spot in held.spots:
             self.holding.confirm(held, spot)
-        self.journal.note(setattr, held, "state", held.state)
-        held.state = State.ALLOCATED
+        self.journal.set(held, "state", State.ALLOCATED)
 
     def _cancel(self, held: Held) -> None:
         """Give up a reservation; victims without another preemptor are safe again."""
@@ -96,11 +95,9 @@ class Places(Trees):
         self.strike(held)
         for other in held.victims:
             if held in other.pursuers:
-                self.journal.note(setattr, other, "pursuers", dict(other.pursuers))
-                del other.pursuers[held]
+                self.journal.set(other, "pursuers", {each: None for each in other.pursuers if each is not held})
                 if not other.pursuers:
-                    self.journal.note(setattr, other, "state", other.state)
-                    other.state = State.ALLOCATED
+                    self.journal.set(other, "state", State.ALLOCATED)
 
     def _release(self, name: str) -> Written:
         held = self.groups.get(name)

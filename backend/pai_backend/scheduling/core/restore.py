@@ -93,8 +93,7 @@ def claim(trees: Trees, held: Held, result: Restored | None = None) -> bool:
     """
     claimed = _claim_all(trees, held, result)
     if claimed:
-        trees.journal.note(setattr, held, "displaced_by", held.displaced_by)
-        held.displaced_by = ""
+        trees.journal.set(held, "displaced_by", "")
     # Doomed cells of this owner and of others may have been freed on the way.
     for chain in {spot.node.chain.name: spot.node.chain for spot in held.spots}.values():
         trees.health.settle(chain)
@@ -121,9 +120,8 @@ def _claim_all(trees: Trees, held: Held, result: Restored | None) -> bool:
 
 
 def _put_on(trees: Trees, spot: Spot, unit: Unit | None, cell: PhysicalCell | None) -> None:
-    trees.journal.note(setattr, spot, "unit", spot.unit)
-    trees.journal.note(setattr, spot, "cell", spot.cell)
-    spot.unit, spot.cell = unit, cell
+    trees.journal.set(spot, "unit", unit)
+    trees.journal.set(spot, "cell", cell)
 
 
 def find_unit(trees: Trees, held: Held, spot: Spot, result: Restored | None = None) -> tuple[Unit, PhysicalCell] | None:

@@ -154,6 +154,12 @@ class Room:
         self.nowhere.clear()
         return held[0]
 
+    def note_nowhere(self, needs: Hashable) -> None:
+        """No nodes have now what a unit without cells needs; forgotten when what is held now is taken back."""
+        if needs not in self.nowhere:
+            self.nowhere.add(needs)
+            self.journal.note(self.nowhere.discard, needs)
+
     def node_of(self, uid: TaskUid) -> str | None:
         """Where the task holds something."""
         held = self._held.get(uid)
@@ -294,7 +300,7 @@ Follower = Callable[[EntryState | None, EntryState | None], None]
 
 
 class Entries:
-    """All entries by name. What a queue derives from them is updated by ``follower``, also when a change is undone."""
+    """All entries by name. A queue hears of each change as the ``follower``, and notes how to undo its own part."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -309,12 +315,11 @@ class Entries:
         return iter(self._states.values())
 
     def set(self, name: str, after: EntryState | None) -> None:
-        """The only change; its own inverse, given the state before."""
+        """The only change; None takes the entry out."""
         before = self._states.get(name)
-        self._journal.note(self.set, name, before)
         if after is None:
-            del self._states[name]
+            self._journal.drop(self._states, name)
         else:
-            self._states[name] = after
+            self._journal.put(self._states, name, after)
         if self.follower is not None:
             self.follower(before, after)

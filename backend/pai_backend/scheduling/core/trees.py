@@ -237,10 +237,8 @@ class Trees:
     def pursue(self, held: Held, victim: Held) -> None:
         """Let a preemptor wait for another group to end; for this package only."""
         if held not in victim.pursuers:
-            self.journal.note(setattr, victim, "state", victim.state)
-            self.journal.note(setattr, victim, "pursuers", dict(victim.pursuers))
-            victim.state = State.BEING_PREEMPTED
-            victim.pursuers[held] = None
+            self.journal.set(victim, "state", State.BEING_PREEMPTED)
+            self.journal.set(victim, "pursuers", {**victim.pursuers, held: None})
             held.victims.append(victim)
 
     def set_broken(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> bool:

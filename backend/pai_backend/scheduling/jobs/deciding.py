@@ -191,7 +191,7 @@ class JobsDecider:
         if not isinstance(found, Need):
             return found
         if not entry.groups:
-            self._room.nowhere.add(entry.needs)
+            self._room.note_nowhere(entry.needs)
         return Wait(OF_NO_GROUP, Reason(WaitCode.NOT_SUGGESTED, entry.vc, 0, 0))
 
     # -- a group ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
     queue = Queue(ledger, Policy(), suggest=nodes_with_room_for)
     queue.add(Entry(group, user="alice", order=17, needs=(cpus, memory)))
-    answer = queue.advance(now)
+    answer = queue.decide(now)                       # changes nothing; ``advance`` is both in one
+    queue.apply(answer)
     for decision in answer.decided:                  # Started: start the tasks. Preempting: end decision.victims
         ...
     queue.release("alice~train")                     # its tasks have all ended; then advance again

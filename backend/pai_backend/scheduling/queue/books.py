@@ -11,7 +11,7 @@ from pai_backend.scheduling.core.decision import Dequeue, Enqueue, EntryState, S
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option, in_the_way
 from pai_backend.scheduling.core.trees import check_group
-from pai_backend.scheduling.queue.entry import Decider, Ends, kind_of, lane_of, line_of
+from pai_backend.scheduling.queue.entry import Decider, Ends, Lane, kind_of, lane_of, line_of
 from pai_backend.scheduling.queue.index import Failed, Index, Owner, kind_at
 from pai_backend.scheduling.queue.kind import Claim, Kind, Ticket
 from pai_backend.scheduling.queue.policy import Gates, Policy
@@ -29,6 +29,7 @@ class Books:
 
     def __init__(self, ledger: Ledger, policy: Policy, decider: Decider, ends: Ends) -> None:
         self.ledger = ledger
+        self.journal = ledger.journal
         self.policy = policy
         self.decider = decider
         self.ends = ends
@@ -39,9 +40,13 @@ class Books:
         self.running: dict[str, Entry] = {}
         self.order: dict[str, list[Key]] = {}
         """Keys of those in :attr:`waiting`, sorted, by the queue they stand in: a virtual cluster's, or ""."""
-        self.failed = Failed()
-        self.index = Index(self.failed)
-        self.gates = Gates(self.policy)
+        self.failed = Failed(self.journal)
+        self.index = Index(self.failed, self.journal)
+        self.gates = Gates(self.policy, self.journal)
+        self.first: dict[Lane, Ticket] = {}
+        """Who was first in each lane at the end of the last pass; opportunistic groups have none to be first in."""
+        self.changes = 0
+        """How often nodes have changed, or a pass was applied."""
         self.stuck: list[Kind] = []
         self.displaced = _displaced(ledger)
         """Lazily preempted groups that run on."""
@@ -116,6 +121,7 @@ class Books:
 
     def nodes_changed(self, names: Iterable[str] | None = None) -> None:
         """Some nodes, or these, have more to give besides cells: CPU, memory, a port, a label."""
+        self.changes += 1
         changed = None if names is None else frozenset(names)
         if changed is None:
             chains = [*self.ledger.chains]
@@ -137,7 +143,7 @@ class Books:
         self.unstick()
         self.failed.clear()
         for claim in self.claims.values():
-            claim.may_fit_elsewhere = True
+            self.journal.set(claim, "may_fit_elsewhere", True)
         for node in self.ledger.nodes.get(name, ()):
             self.index.chain_changed(node.chain.name)
         self.version = self.ledger.version
@@ -159,20 +165,21 @@ class Books:
 
     def _rebuild(self) -> None:
         """Another configuration: reservations are gone, and all entries are sorted in again."""
-        tickets = [*self.waiting.values(), *(claim.ticket for claim in self.claims.values())]
-        self.index, usage = Index(self.failed), self.gates.usage
-        self.gates = Gates(self.policy)
-        self.gates.usage = usage
-        self.failed.clear()
-        self.order.clear()
-        self.waiting, self.stuck = {}, []
         self._chains = self.ledger.chains
         self.displaced = _displaced(self.ledger)
+        self.forget()
+        for claim in sorted(self.claims.values(), key=lambda each: each.ticket.key):
+            self.ledger.apply(Enqueue(claim.ticket.entry), final=True)
+
+    def forget(self) -> None:
+        """Forget who has been asked: all are asked again, with the same result as long as nothing has changed."""
+        tickets, usage = self.waiting.values(), self.gates.usage
+        self.failed.clear()
+        self.index, self.gates = Index(self.failed, self.journal), Gates(self.policy, self.journal)
+        self.gates.usage = usage
+        self.order, self.waiting, self.stuck = {}, {}, []
         for ticket in sorted(tickets, key=lambda each: each.key):
-            if ticket.entry.group.name in self.claims:
-                self.ledger.apply(Enqueue(ticket.entry), final=True)
-            else:
-                self._enter(ticket)
+            self._enter(ticket)
 
     def upgrade(self) -> tuple[str, ...]:
         """Give lazily preempted groups their quota back where there is room; answers which."""
@@ -227,20 +234,20 @@ class Books:
         lasting = None if was is not now else self.claims.get(name)
         if after is not None and now is Stage.KEPT:
             claim = lasting or self._claim(ticket, held_back=after.held_back)
-            claim.victims = after.victims
+            self.journal.set(claim, "victims", after.victims)
         if was is Stage.WAITING:
             self._leave(ticket)
         elif was is Stage.KEPT and lasting is None:
-            del self.claims[name]
+            self.journal.set(self, "claims", {each: claim for each, claim in self.claims.items() if each != name})
         elif was is Stage.RUNNING and now is not was:
-            del self.running[name]
+            self.journal.drop(self.running, name)
         for each, sign in ((before, -1), (after, 1)):
             if each is not None and each.stage is not Stage.WAITING:
                 self.gates.usage.add(each.entry, sign)
         if after is not None and now is Stage.RUNNING:
-            self.running[name] = after.entry
+            self.journal.put(self.running, name, after.entry)
         elif now is Stage.KEPT:
-            self.claims[name] = claim
+            self.journal.set(self, "claims", {**self.claims, name: claim})
         elif now is Stage.WAITING:
             self._enter(ticket)
 
@@ -253,16 +260,20 @@ class Books:
     def _claim(self, ticket: Ticket, *, held_back: bool) -> Claim:
         """What is remembered of an entry from now on that has cells kept."""
         entry = ticket.entry
-        kind = kind_at(ticket) if ticket.line else Kind(kind_of(entry.group, entry.others), self._options(entry.group))
-        lanes = tuple(dict.fromkeys(lane_of(group) for group in entry.groups))
-        return Claim(ticket, lanes, list(kind.options), kind.least, held_back)
+        kind = kind_at(ticket) if ticket.line else self._kind(entry)
+        return Claim(ticket, lanes_of(entry), list(kind.options), kind.least, held_back)
+
+    def _kind(self, entry: Entry) -> Kind:
+        return Kind(kind_of(entry.group, entry.others), self._options(entry.group), self.journal)
 
     def _enter(self, ticket: Ticket) -> None:
         """A group waits. One that a changed configuration has no place for has no line, and is not asked about."""
         entry, group = ticket.entry, ticket.entry.group
-        self.waiting[group.name] = ticket
-        insort(self.order.setdefault(line_of(group), []), ticket.key)
-        ticket.line = None
+        self.journal.put(self.waiting, group.name, ticket)
+        keys = self.order.setdefault(line_of(group), [])
+        insort(keys, ticket.key)
+        self.journal.note(_take_out, keys, ticket.key)
+        self.journal.set(ticket, "line", None)
         try:
             options = {each.name: check_group(self.ledger, each) for each in entry.groups}
         except PaiError:
@@ -286,25 +297,15 @@ class Books:
 
     def _leave(self, ticket: Ticket) -> None:
         """It no longer waits."""
-        del self.waiting[ticket.entry.group.name]
+        self.journal.drop(self.waiting, ticket.entry.group.name)
         keys = self.order[line_of(ticket.entry.group)]
-        del keys[bisect_left(keys, ticket.key)]
+        _take_out(keys, ticket.key)
+        self.journal.note(insort, keys, ticket.key)
         line = ticket.line
         if line is not None:
             self.index.remove(ticket)
             self.gates.changed(line)
             self.gates.loosen(ticket.entry)
-
-    def next(self) -> Ticket | None:
-        """The first in the order of the queue that is to be asked; again and again until it is answered.
-
-        An entry that waits for a cap with room is asked in its turn, whatever another entry is answered.
-        """
-        while True:
-            ticket, line = self.index.next(), self.gates.ready()
-            if line is None or (ticket is not None and ticket.key < line.tickets[0].key):
-                return ticket
-            self.index.unpark(line)
 
     def part_ended(self, group: str) -> None:
         """One group of an entry that runs on has ended."""
@@ -320,7 +321,7 @@ class Books:
             chains = list(dict.fromkeys(spot.node.chain.name for spot in held.spots))
             nodes = frozenset(spot.node.name for spot in held.spots)
             self.ledger.release(name)
-            self.displaced.pop(name, None)
+            self.journal.drop(self.displaced, name)
             self.freed(held.group, chains, nodes)
 
     def freed(self, group: Group, chains: Sequence[str], nodes: frozenset[str] | None = None) -> None:
@@ -332,7 +333,8 @@ class Books:
         self.failed.clear()
         broken = any(self.ledger.chains[name].broken for name in chains)
         for claim in self.claims.values():
-            claim.may_fit_elsewhere = claim.may_fit_elsewhere or broken or claim.lanes[0].vc == group.vc
+            if broken or claim.lanes[0].vc == group.vc:
+                self.journal.set(claim, "may_fit_elsewhere", True)
         for name in chains:
             if self.ledger.chains[name].broken:
                 self.index.chain_changed(name)
@@ -346,10 +348,19 @@ class Books:
     def unstick(self) -> None:
         """Cells can perhaps be kept for those again for whom it was not possible."""
         for kind in self.stuck:
-            kind.stuck = False
+            self.journal.set(kind, "stuck", False)
             if self.index.kinds.get(kind.key) is kind:
                 self.index.touch(kind)
-        self.stuck.clear()
+        self.journal.set(self, "stuck", [])
+
+
+def lanes_of(entry: Entry) -> tuple[Lane, ...]:
+    """The lanes in which an entry needs cells."""
+    return tuple(dict.fromkeys(lane_of(group) for group in entry.groups))
+
+
+def _take_out(keys: list[Key], key: Key) -> None:
+    del keys[bisect_left(keys, key)]
 
 
 def _displaced(ledger: Ledger) -> dict[str, None]:

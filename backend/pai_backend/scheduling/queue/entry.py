@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from pai_backend.scheduling.core.decision import Decision, Wait
+from pai_backend.scheduling.core.decision import Bound, Decision, Enqueue, Keep, Preempt, Wait
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Group, GroupPlace
 
@@ -144,10 +144,53 @@ class Preempting:
     displaced: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The entry has no place: as ``wait`` says, or as counting shows. It is not asked again before something is freed.
+
+    ``by_nodes``: entries of the same kind that ask for something else of nodes may start all the same.
+    """
+
+    name: str
+    wait: Wait | None = None
+    by_nodes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The entry, and those of its user behind it, wait for this cap; for none any longer when it is None."""
+
+    name: str
+    scope: Scope | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """No cells could be kept for the entry, or for any of its kind."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fronts:
+    """Who is first in each lane at the end of a pass, and who was seen on the way, first since ``at`` or longer."""
+
+    first: tuple[tuple[Lane, str], ...]
+    seen: tuple[str, ...]
+    at: datetime
+
+
+PassStep = Bound | Preempt | Keep | Wait | Enqueue | Asked | Parked | Stuck | Fronts
+"""What a pass decides, one after the other: each holds for the state that those before it leave."""
+
+
 @dataclass(slots=True)
 class Pass:
-    """All decisions of one pass. They are applied to the ledger already."""
+    """All decisions of one pass: the ``steps`` are to be applied, the rest tells what they mean."""
 
+    made_on: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
+    """See :attr:`Queue.state`."""
+    steps: list[PassStep] = field(default_factory=list, compare=False, repr=False)
     decided: list[Started | Preempting] = field(default_factory=list)
     """In the order in which they were made."""
     returned: list[str] = field(default_factory=list)

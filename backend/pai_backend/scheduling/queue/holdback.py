@@ -1,4 +1,4 @@
-"""The first group of each lane, and keeping cells for it when it has been passed over long enough.
+"""Keeping cells for the first group of a lane when it has been passed over long enough.
 
 The cells are those on which it could start soonest: groups that run are taken to end in the order in which they are
 expected to, and it takes the first place that this opens. What is idle there, and what becomes idle, no group of the
@@ -7,22 +7,19 @@ same or a lower priority may take. No group is ended for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.core.decision import Keep
-from pai_backend.scheduling.core.ledger import Ledger, Receipt
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.trees import check_group
 from pai_backend.scheduling.queue.books import Books
-from pai_backend.scheduling.queue.entry import Ends, Lane, Pass, lane_of
-from pai_backend.scheduling.queue.index import kind_at
-from pai_backend.scheduling.queue.kind import Ticket
-from pai_backend.scheduling.request import Entry, Group, Key
+from pai_backend.scheduling.queue.entry import Ends
+from pai_backend.scheduling.request import Entry, Group
 
 Pick = tuple[int, Plan]
 
@@ -96,114 +93,17 @@ def _place(ledger: Ledger, group: Group, option: Option, limits: Limits | None, 
     return Planner(ledger.holding, group, parts_of(group, least), limits).look(option, spare)
 
 
-class Fronts:
-    """Who was first in each lane at the end of the last pass. Opportunistic groups have no lane to be first in."""
-
-    def __init__(self, books: Books) -> None:
-        self.books = books
-        self._first: dict[Lane, Ticket] = {}
-
-    def put(self, lane: Lane, front: Ticket) -> None:
-        """The cells kept for this group were given up, so that it can start; keep them again if it does not."""
-        self._first[lane] = front
-
-    def overtaken_by(self, ticket: Ticket, chain: str) -> Iterator[tuple[Lane, Ticket]]:
-        """The first of each lane that competes for cells of this chain, where it stands before ``ticket``."""
-        return self._before(ticket.key, kind_at(ticket).key.lane, chain)
-
-    def _before(self, key: Key, lane: Lane, chain: str) -> Iterator[tuple[Lane, Ticket]]:
-        if chain not in self.books.ledger.chains:
-            return  # it needs no cells
-        types = ("", self.books.ledger.chains[chain].leaf_type)
-        for other, front in self._first.items():
-            same = other.vc == lane.vc and other.pinned_id == lane.pinned_id
-            competes = same and (bool(lane.pinned_id) or other.leaf_type in types)
-            if competes and front.line is not None and front.key < key:
-                yield other, front
-
-    def keep_before(self, ticket: Ticket, chain: str, answer: Pass, now: datetime) -> bool:
-        """Whether cells had to be kept for another before this group may start; then it has to be asked again."""
-        for _, front in list(self.overtaken_by(ticket, chain)):
-            if self._is_due(front, now) and self._hold_back(front, answer):
-                return True
-        return False
-
-    def must_wait(self, entry: Entry, lane: Lane, chain: str, now: datetime) -> bool:
-        """Whether cells would be kept for another before this entry, in this lane, may start in a chain."""
-        return any(self._is_due(front, now) for _, front in self._before(entry.key, lane, chain))
-
-    def look(self, answer: Pass, now: datetime) -> None:
-        """Who is first in each lane now, and whether that has been so for too long.
-
-        In the order of the queue: who needs cells of several lanes has its turn in each of them before later ones.
-        """
-        self._first.clear()
-        kept = {lane for claim in self.books.claims.values() if claim.held_back for lane in claim.lanes}
-        for lane in self._lanes_in_order():
-            kinds = self.books.index.lanes[lane]
-            while lane not in kept and (kind := kinds.first()) is not None and self.books.index.is_answered(kind):
-                front = kind.front()
-                assert front is not None
-                front.first_since = front.first_since or now
-                if not self._is_due(front, now):
-                    due = front.first_since + self.books.policy.patience.first_for
-                    answer.look_again = min(due, answer.look_again or due)
-                    self._first[lane] = front
-                    break
-                lanes = _lanes_of(front.entry)
-                if not kept.isdisjoint(lanes):
-                    self._first[lane] = front
-                    kept.update(lanes)
-                elif self._hold_back(front, answer):
-                    kept.update(lanes)
-
-    def _lanes_in_order(self) -> list[Lane]:
-        """Lanes by their first group."""
-        found = []
-        for lane, kinds in self.books.index.lanes.items():
-            kind = kinds.first()
-            key = None if kind is None else kind.front_key()
-            if key is not None:
-                found.append((key, lane))
-        return [lane for _, lane in sorted(found)]
-
-    def _is_due(self, front: Ticket, now: datetime) -> bool:
-        patience = self.books.policy.patience
-        waited = front.first_since is not None and now - front.first_since >= patience.first_for
-        return waited or front.overtaken >= patience.overtaken
-
-    def _hold_back(self, front: Ticket, answer: Pass) -> bool:
-        """Keep cells for the first of a lane, one group a lane; False when that is not possible.
-
-        It counts under its caps from now on, so that no other entry takes its turn there either.
-        """
-        books, kind, entry = self.books, kind_at(front), front.entry
-        lanes = _lanes_of(entry)
-        kept = (lane for claim in books.claims.values() if claim.held_back for lane in claim.lanes)
-        if kind.stuck or not set(lanes).isdisjoint(kept):
-            return False
-        if books.gates.stop(front):
-            books.index.touch(kind)
-            return False
-        done: list[Receipt] = []
+def to_keep_for(books: Books, entry: Entry) -> list[Keep] | None:
+    """Decisions that keep cells for all groups of an entry; None when that is not possible for one of them."""
+    found = []
+    with books.ledger.trial():
         for group in entry.groups:
-            limits = (
-                None if group.ignore_suggested else books.ledger.limits(books.decider.could_use(entry.led_by(group)))
-            )
+            allowed = None if group.ignore_suggested else books.decider.could_use(entry.led_by(group))
             options = check_group(books.ledger, group)
-            keep = keep_cells(books.ledger, group, options, limits, books.ends)
+            keep = keep_cells(books.ledger, group, options, books.ledger.limits(allowed), books.ends)
             if keep is None:
-                for receipt in reversed(done):
-                    books.ledger.undo(receipt)
-                kind.stuck = True
-                books.stuck.append(kind)
-                return False
-            is_last = group is entry.groups[-1]
-            done.append(books.ledger.apply(replace(keep, entry=entry) if is_last else keep))
-        answer.held_back.append(entry.group.name)
-        return True
-
-
-def _lanes_of(entry: Entry) -> tuple[Lane, ...]:
-    """The lanes in which an entry needs cells."""
-    return tuple(dict.fromkeys(lane_of(group) for group in entry.groups))
+                return None
+            found.append(replace(keep, entry=entry) if group is entry.groups[-1] else keep)
+            if group is not entry.groups[-1]:
+                books.ledger.apply(keep, final=True)
+    return found

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import KindKey, Lane
 from pai_backend.scheduling.queue.kind import Kind, LazyHeap, Line, Ticket, Variant
@@ -18,19 +19,21 @@ BEGIN: Key = (-(10**9), 0, "", "")
 class Failed:
     """Kinds without a place. Good as long as cells are only taken; :meth:`clear` it when some are freed."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
         self._kinds: dict[Lane, list[KindKey]] = {}
         """Per lane, kinds of which none needs as much as another."""
 
     def clear(self) -> None:
         """Cells became free."""
-        self._kinds.clear()
+        self._journal.set(self, "_kinds", {})
 
     def add(self, kind: KindKey) -> None:
         """No cells for this kind, on whatever nodes. Kinds that must lie within one cell say nothing of others."""
         if not kind.within and not any(within for _, _, within in kind.shape):
             known = self._kinds.get(kind.lane, [])
-            self._kinds[kind.lane] = [*(other for other in known if not _needs_as_much(other, kind)), kind]
+            kept = [other for other in known if not _needs_as_much(other, kind)]
+            self._journal.put(self._kinds, kind.lane, [*kept, kind])
 
     def covers(self, kind: KindKey) -> bool:
         """Whether this kind needs at least what something of at least its priority did not get."""
@@ -56,7 +59,8 @@ class Shelf:
     since room only shrinks, until cells are freed and the walk begins again.
     """
 
-    def __init__(self, option: Option, priority: int) -> None:
+    def __init__(self, option: Option, priority: int, journal: Journal) -> None:
+        self._journal = journal
         self.option = option
         self.priority = priority
         self.cursor: Key | None = None
@@ -70,14 +74,18 @@ class Shelf:
         self._keys.insert(at, key)
         self._leasts.insert(at, kind.least)
         self._kinds.insert(at, kind)
+        self._journal.note(self.take, kind, key)
 
-    def take(self, key: Key) -> None:
-        """The kind that stood at this key does no longer."""
+    def take(self, kind: Kind, key: Key) -> None:
+        """The kind stood at this key, and does no longer."""
         at = bisect_left(self._keys, key)
         del self._keys[at], self._leasts[at], self._kinds[at]
+        self._journal.note(self.put, kind, key)
 
-    def __len__(self) -> int:
-        return len(self._keys)
+    def pass_over(self, key: Key) -> None:
+        """The walk, if there is one, has come to this key."""
+        if self.cursor is not None and key > self.cursor:
+            self._journal.set(self, "cursor", key)
 
     def next(self, failed: Failed) -> Kind | None:
         """The next kind on the walk that cells could suffice for; again and again until the cursor is put past it."""
@@ -87,9 +95,9 @@ class Shelf:
         for at in range(bisect_right(self._keys, self.cursor), len(self._keys)):
             if self._leasts[at] <= room and not failed.covers(self._kinds[at].key):
                 if at:
-                    self.cursor = max(self.cursor, self._keys[at - 1])
+                    self.pass_over(self._keys[at - 1])
                 return self._kinds[at]
-        self.cursor = None
+        self._journal.set(self, "cursor", None)
         return None
 
 
@@ -112,7 +120,8 @@ class Owner(NamedTuple):
 class Index:
     """All waiting kinds. A kind is asked when it is *pending*, or when the walk along its shelf comes to it."""
 
-    def __init__(self, failed: Failed) -> None:
+    def __init__(self, failed: Failed, journal: Journal) -> None:
+        self._journal = journal
         self.kinds: dict[KindKey, Kind] = {}
         self.lanes: dict[Lane, LazyHeap[Kind]] = {}
         """Per lane, its kinds by their first entry, except those that no cells can be kept for."""
@@ -122,7 +131,7 @@ class Index:
         """Shelves with cells that were freed and not yet offered to all."""
         self._at_nodes: dict[str, dict[Variant, None]] = {}
         """Chain, or "" for nodes without cells -> variants that wait for something that a node has besides cells."""
-        self._pending: LazyHeap[Kind] = LazyHeap(_pending_key)
+        self._pending: LazyHeap[Kind] = LazyHeap(_pending_key, journal)
 
     # -- entering and leaving --------------------------------------------------------------------------------------
 
@@ -133,10 +142,10 @@ class Index:
         """
         kind = self.kinds.get(key)
         if kind is None:
-            kind = self.kinds[key] = Kind(key, options)
+            self._journal.put(self.kinds, key, kind := Kind(key, options, self._journal))
         line = kind.add(ticket, chains)
         if kind.first() is ticket:
-            kind.pending = True
+            self._journal.set(kind, "pending", True)
         self.touch(kind)
         return line
 
@@ -146,13 +155,13 @@ class Index:
         kind.remove(ticket)
         self.touch(kind)
         if not kind.variants:
-            del self.kinds[kind.key]
+            self._journal.drop(self.kinds, kind.key)
 
     def unpark(self, line: Line) -> None:
         """The cap that kept a line has room again: ask."""
         kind = line.variant.kind
         kind.unpark(line)
-        kind.pending = True
+        self._journal.set(kind, "pending", True)
         self.touch(kind)
 
     def touch(self, kind: Kind) -> None:
@@ -161,11 +170,11 @@ class Index:
         if key != kind.shelved:
             for owner in owners_of(kind):
                 self._shelve(kind, owner, key)
-            kind.shelved = key
+            self._journal.set(kind, "shelved", key)
         if kind.front_key() is not None and kind.key.lane.vc and not kind.never:
             lane = self.lanes.get(kind.key.lane)
             if lane is None:
-                lane = self.lanes[kind.key.lane] = LazyHeap(_front_key)
+                lane = self.lanes[kind.key.lane] = LazyHeap(_front_key, self._journal)
             lane.push(kind)
         if key is not None and kind.pending:
             self._pending.push(kind)
@@ -175,14 +184,11 @@ class Index:
         shelf = shelves.get(kind.key.priority)
         if shelf is None:
             option = next(option for option in kind.options if option.chain.name == owner.chain)
-            shelf = shelves[kind.key.priority] = Shelf(option, kind.key.priority)
+            shelf = shelves[kind.key.priority] = Shelf(option, kind.key.priority, self._journal)
         if kind.shelved is not None:
-            shelf.take(kind.shelved)
+            shelf.take(kind, kind.shelved)
         if key is not None:
             shelf.put(kind, key)
-        if not len(shelf):
-            del shelves[kind.key.priority]
-            self._walked.pop((owner, kind.key.priority), None)
 
     # -- who is next -----------------------------------------------------------------------------------------------
 
@@ -193,24 +199,23 @@ class Index:
         for each, shelf in list(self._walked.items()):
             kind = shelf.next(self._failed)
             if kind is None:
-                del self._walked[each]
+                self._journal.drop(self._walked, each)
             elif best_key is None or (kind.shelved is not None and kind.shelved < best_key):
                 best, best_key = kind, kind.shelved
         return None if best is None else best.first()
 
     def answered(self, kind: Kind) -> None:
         """The cells have no room for this kind: do not ask again until some are freed."""
-        kind.pending = False
-        for owner in owners_of(kind):
-            shelf = self._shelves[owner][kind.key.priority]
-            if shelf.cursor is not None and kind.shelved is not None:
-                shelf.cursor = max(shelf.cursor, kind.shelved)
+        self._journal.set(kind, "pending", False)
+        if kind.shelved is not None:
+            for owner in owners_of(kind):
+                self._shelves[owner][kind.key.priority].pass_over(kind.shelved)
 
     def answered_variant(self, variant: Variant) -> None:
         """The nodes have no room for this variant: do not ask again until nodes or cells change."""
-        variant.asleep = True
+        self._journal.set(variant, "asleep", True)
         for chain in variant.chains:
-            self._at_nodes.setdefault(chain, {})[variant] = None
+            self._journal.put(self._at_nodes.setdefault(chain, {}), variant, None)
         self.touch(variant.kind)
 
     def is_answered(self, kind: Kind) -> bool:
@@ -227,21 +232,23 @@ class Index:
     def freed(self, owner: Owner) -> None:
         """Cells of this owner became free: offer them along its shelves."""
         for priority, shelf in self._shelves.get(owner, {}).items():
-            shelf.cursor = BEGIN
-            self._walked[owner, priority] = shelf
+            self._journal.set(shelf, "cursor", BEGIN)
+            self._journal.put(self._walked, (owner, priority), shelf)
 
     def nodes_changed(self, chain: str, profits: Callable[[Entry], bool] | None = None) -> None:
         """Nodes of a chain have more to give besides cells: ask those who wait for that, and may profit from it."""
-        for variant in self._at_nodes.pop(chain, {}):
+        asleep = self._at_nodes.get(chain, {})
+        self._journal.drop(self._at_nodes, chain)
+        for variant in asleep:
             kind = variant.kind
             if not variant.asleep or kind.variants.get(variant.key) is not variant:
                 continue
             if profits is None or profits(variant.any_entry):
                 kind.retry(variant)
-                kind.pending = True
+                self._journal.set(kind, "pending", True)
                 self.touch(kind)
             else:
-                self._at_nodes.setdefault(chain, {})[variant] = None
+                self._journal.put(self._at_nodes.setdefault(chain, {}), variant, None)
 
     def chain_changed(self, chain: str) -> None:
         """Anything may have changed in a chain."""

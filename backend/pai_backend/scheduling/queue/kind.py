@@ -14,6 +14,7 @@ from datetime import datetime
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
+from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import KindKey, Lane, Scope
@@ -25,12 +26,16 @@ SLACK = 64
 
 
 class LazyHeap(Generic[T]):
-    """Items by a key that changes. ``current`` tells an item's key, or None while it is not to be found."""
+    """Items by a key that changes. ``current`` tells an item's key, or None while it is not to be found.
 
-    __slots__ = ("_current", "_entries", "_items", "_pushes")
+    An undo puts back what was dropped, so that items are found by the keys that they have again.
+    """
 
-    def __init__(self, current: Callable[[T], Key | None]) -> None:
+    __slots__ = ("_current", "_entries", "_items", "_journal", "_pushes")
+
+    def __init__(self, current: Callable[[T], Key | None], journal: Journal) -> None:
         self._current = current
+        self._journal = journal
         self._entries: list[tuple[Key, int, T]] = []
         self._items = 0
         self._pushes = 0
@@ -40,7 +45,7 @@ class LazyHeap(Generic[T]):
         key = self._current(item)
         if key is None:
             return
-        if len(self._entries) > 2 * self._items + SLACK:
+        if self._journal.entries is None and len(self._entries) > 2 * self._items + SLACK:
             self._renew()
         self._pushes += 1
         heappush(self._entries, (key, self._pushes, item))
@@ -52,7 +57,7 @@ class LazyHeap(Generic[T]):
             now = self._current(item)
             if now == key:
                 return item
-            heappop(self._entries)
+            self._journal.note(heappush, self._entries, heappop(self._entries))
             if now is not None and now > key:
                 self.push(item)
         return None
@@ -152,9 +157,10 @@ class Kind:
     cluster does not own such cells, so that it waits for ever and holds no other up, or that it needs no cells at all.
     """
 
-    __slots__ = ("_heads", "key", "least", "never", "options", "pending", "shelved", "stuck", "variants")
+    __slots__ = ("_heads", "_journal", "key", "least", "never", "options", "pending", "shelved", "stuck", "variants")
 
-    def __init__(self, key: KindKey, options: Sequence[Option]) -> None:
+    def __init__(self, key: KindKey, options: Sequence[Option], journal: Journal) -> None:
+        self._journal = journal
         self.key = key
         self.options = options
         sizes: Counter[int] = Counter()
@@ -172,7 +178,7 @@ class Kind:
         """The key at which it stands on its shelves."""
         self.stuck = False
         """No cells could be kept for it even if all that runs ended: nodes are bad."""
-        self._heads: LazyHeap[Line] = LazyHeap(_head)
+        self._heads: LazyHeap[Line] = LazyHeap(_head, journal)
 
     def add(self, ticket: Ticket, chains: Sequence[str]) -> Line:
         """One more waits, in this line; changes in these chains may help it."""
@@ -180,13 +186,14 @@ class Kind:
         key = _variant_key(entry)
         variant = self.variants.get(key)
         if variant is None:
-            variant = self.variants[key] = Variant(self, key, chains)
+            self._journal.put(self.variants, key, variant := Variant(self, key, chains))
         owner = (entry.user, entry.vc)
         line = variant.lines.get(owner)
         if line is None:
-            line = variant.lines[owner] = Line(variant, owner)
-        ticket.line = line
-        insort(line.tickets, ticket, key=_key)
+            self._journal.put(variant.lines, owner, line := Line(variant, owner))
+        self._journal.set(ticket, "line", line)
+        _insert(line.tickets, ticket)
+        self._journal.note(_delete, line.tickets, ticket)
         if line.tickets[0] is ticket:
             self._heads.push(line)
         return line
@@ -195,14 +202,15 @@ class Kind:
         """It no longer waits."""
         line = ticket.line
         assert line is not None
-        del line.tickets[bisect_left(line.tickets, ticket.key, key=_key)]
-        ticket.line = None
+        _delete(line.tickets, ticket)
+        self._journal.note(_insert, line.tickets, ticket)
+        self._journal.set(ticket, "line", None)
         if line.tickets:
             self._heads.push(line)
             return
-        del line.variant.lines[line.owner]
+        self._journal.drop(line.variant.lines, line.owner)
         if not line.variant.lines:
-            del self.variants[line.variant.key]
+            self._journal.drop(self.variants, line.variant.key)
 
     def first(self) -> Ticket | None:
         """The first entry that neither a cap nor its nodes keep from starting."""
@@ -234,14 +242,22 @@ class Kind:
     def retry(self, variant: Variant) -> None:
         """The variant's nodes may have room again."""
         if variant.asleep:
-            variant.asleep = False
+            self._journal.set(variant, "asleep", False)
             for line in variant.lines.values():
                 self._heads.push(line)
 
     def unpark(self, line: Line) -> None:
         """The cap has room again."""
-        line.parked = None
+        self._journal.set(line, "parked", None)
         self._heads.push(line)
+
+
+def _insert(tickets: list[Ticket], ticket: Ticket) -> None:
+    insort(tickets, ticket, key=_key)
+
+
+def _delete(tickets: list[Ticket], ticket: Ticket) -> None:
+    del tickets[bisect_left(tickets, ticket.key, key=_key)]
 
 
 def _variant_key(entry: Entry) -> Hashable:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
+from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.queue.entry import Scope
 from pai_backend.scheduling.queue.kind import LazyHeap, Line, Ticket
 from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Key
@@ -90,14 +91,16 @@ class Excess(NamedTuple):
 class Usage:
     """What runs, by scope. An elastic group counts as fully grown, so that growing cannot exceed a cap."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, journal: Journal | None = None) -> None:
         self.policy = policy
+        self._journal = journal or Journal()
         self._used: dict[Scope, _Used] = {}
 
     def add(self, entry: Entry, sign: int = 1) -> None:
         """The entry starts (1) or has ended (-1)."""
         if entry.group.priority == OPPORTUNISTIC:
             return
+        self._journal.note(self.add, entry, -sign)
         for scope, _ in scopes(self.policy, entry.vc, entry.user):
             used = self._used.setdefault(scope, _Used())
             used.tasks += sign * entry.pods
@@ -124,26 +127,21 @@ class Usage:
 class Gates:
     """Lines that wait for a cap, by cap."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, journal: Journal) -> None:
         self.policy = policy
-        self.usage = Usage(policy)
+        self.usage = Usage(policy, journal)
+        self._journal = journal
         self._parked: dict[Scope, LazyHeap[Line]] = {}
-        self._loosened: set[Scope] = set()
+        self._loosened: dict[Scope, None] = {}
         """Caps that may have room for the first who waits for them."""
         self._in_order: LazyHeap[Scope] = LazyHeap(
-            lambda scope: self._first(scope) if scope in self._loosened else None
+            lambda scope: self._first(scope) if scope in self._loosened else None, journal
         )
 
-    def stop(self, ticket: Ticket) -> bool:
-        """Park the ticket's line when a cap, or an earlier group that waits for one, is in its way."""
-        line = ticket.line
-        assert line is not None
-        scope = self.blocking(ticket.entry)
-        if scope is None:
-            return False
-        line.parked = scope
+    def park(self, line: Line, scope: Scope) -> None:
+        """A cap, or an earlier group that waits for it, is in the way of the line."""
+        self._journal.set(line, "parked", scope)
         self.changed(line)
-        return True
 
     def blocking(self, entry: Entry) -> Scope | None:
         """Whose cap keeps an entry from starting now: it has no room, or an earlier group waits for that cap."""
@@ -169,10 +167,10 @@ class Gates:
         """An entry has left that ran or waited under its caps: others may go on."""
         for scope, _ in scopes(self.policy, entry.vc, entry.user):
             if self._first(scope) is None:
-                self._parked.pop(scope, None)
-                self._loosened.discard(scope)
+                self._journal.drop(self._parked, scope)
+                self._journal.drop(self._loosened, scope)
             else:
-                self._loosened.add(scope)
+                self._journal.put(self._loosened, scope, None)
                 self._in_order.push(scope)
 
     def ready(self) -> Line | None:
@@ -186,7 +184,7 @@ class Gates:
             excess = self.usage.excess(line.tickets[0].entry)
             if excess is None or excess.scope != scope:
                 return line
-            self._loosened.discard(scope)
+            self._journal.drop(self._loosened, scope)
         return None
 
     def lets_go_on(self, ticket: Ticket) -> bool:
@@ -207,7 +205,8 @@ class Gates:
 
     def _at(self, scope: Scope) -> LazyHeap[Line]:
         if scope not in self._parked:
-            self._parked[scope] = LazyHeap(lambda line: line.head if line.parked == scope else None)
+            heap = LazyHeap[Line](lambda line: line.head if line.parked == scope else None, self._journal)
+            self._journal.put(self._parked, scope, heap)
         return self._parked[scope]
 
     def _first(self, scope: Scope) -> Key | None:
