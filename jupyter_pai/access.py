@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import os
 import re
+import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -15,7 +18,14 @@ from jupyter_pai.connect import files as ssh_files
 from jupyter_pai.connect import keys
 from jupyter_pai.connect.files import ClusterFiles, FileChange
 from jupyter_pai.connect.guide import EntryTerms, Guide, GuideTask, guide
-from jupyter_pai.connect.ssh_config import HostEntry, config_text, has_jumps, include_line, known_hosts_text
+from jupyter_pai.connect.ssh_config import (
+    HostEntry,
+    config_text,
+    has_jumps,
+    include_line,
+    known_hosts_text,
+    path_word,
+)
 from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.running import OpenSshRoute
 from jupyter_pai.errors import LOCKED_OUT, ClientError, Denied, NotFound
@@ -169,6 +179,41 @@ def certificate(client: Client, reached: Reached) -> Wanted | None:
     except NotFound:
         return None  # a backend that does not certify
     return wanted
+
+
+def by_certificate(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether logins prove themselves by a certificate, as they do by default."""
+    return environ.get("PAI_SSH_CERTIFICATE", "").lower() not in ("no", "0", "false")
+
+
+@contextlib.contextmanager
+def proven(client: Client, reached: Reached, *, certify: bool) -> Iterator[list[str]]:
+    """An OpenSSH command that logs in to a task; the certificate that it names is renewed in the meantime.
+
+    Raises ClientError.
+    """
+    from jupyter_pai import certificates
+
+    wanted = certificate(client, reached) if certify else None
+    if wanted is None:
+        if certify:
+            register_key(client, reached.files)
+        yield reached.command
+        return
+    # On the command line and in no file: what else logs in, at any time, would be put out when it ends.
+    proof = ["-o", f"CertificateFile={path_word(wanted.path)}"]
+    with certificates.renewed(client, wanted):
+        yield [*reached.command[:-1], *proof, reached.command[-1]]
+
+
+def require_openssh() -> None:
+    """Raises ClientError where this machine has no OpenSSH client."""
+    if shutil.which("ssh") is None:
+        raise ClientError(
+            "There is no ssh program on this machine.",
+            code="InvalidParametersError",
+            hint="Install OpenSSH's client (package openssh-client).",
+        )
 
 
 def removal(files: ClusterFiles) -> list[FileChange]:

@@ -30,6 +30,11 @@ async def _ask(api: AsyncClient, method: str, path: str, value: object = None, *
     return decoded(answer.body)
 
 
+async def caller(api: AsyncClient) -> str:
+    """The name of the caller."""
+    return cast(dict[str, str], await _ask(api, "GET", "/api/v2/users/me"))["username"]
+
+
 async def keys(api: AsyncClient) -> list[KeyWire]:
     """The caller's keys."""
     return cast(dict[str, list[KeyWire]], await _ask(api, "GET", _KEYS))["data"]

@@ -11,6 +11,7 @@ from jupyter_pai.commands import jobs as jobs
 from jupyter_pai.commands import files as files
 from jupyter_pai.commands import ssh as ssh
 from jupyter_pai.commands import forward as forward
+from jupyter_pai.commands import terminal as terminal
 from jupyter_pai.commands import connect as connect
 from jupyter_pai.commands import kernels as kernels
 from jupyter_pai.commands import keys as keys

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import shlex
-import shutil
 import subprocess
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
@@ -16,9 +13,8 @@ from jupyter_pai.commands.arguments import INDEX, JOB, ROLE
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.connect.files import ClusterFiles, FileChange, ssh_dir
-from jupyter_pai.connect.ssh_config import path_word
 from jupyter_pai.connect.windows import Profile, private_command, profile
-from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.errors import OK
 from jupyter_pai.verbs import argument, flag, one_of, verb
 
 if TYPE_CHECKING:
@@ -39,7 +35,7 @@ def ssh_root(args: argparse.Namespace) -> Path:
 
 def by_certificate(args: argparse.Namespace) -> bool:
     """Whether a login shall prove itself by a certificate, as it does by default."""
-    return not args.no_certificate and os.environ.get("PAI_SSH_CERTIFICATE", "").lower() not in ("no", "0", "false")
+    return not args.no_certificate and access.by_certificate()
 
 
 @verb(
@@ -57,28 +53,16 @@ def ssh(args: argparse.Namespace, out: Output) -> int:
     The exit code is that of OpenSSH. The certificate that it logs in by is renewed while it runs, so that the login
     does not end with it. ``--json``, and a notebook, show OpenSSH's command instead of running it.
     """
-    from jupyter_pai import certificates
-
     # A certificate would expire: it is not renewed while the command that a cell shows runs elsewhere.
     root, certify = ssh_root(args), by_certificate(args) and not out.in_cell
     with connected() as client:
         reached = access.reach(client, args.job, root, role=args.role, index=args.index, register=not certify)
-        wanted = access.certificate(client, reached) if certify else None
-        if certify and wanted is None:
-            access.register_key(client, reached.files)
-        # On the command line and in no file: what else logs in, at any time, would be put out when it ends.
-        proof = [] if wanted is None else ["-o", f"CertificateFile={path_word(wanted.path)}"]
-        command = [*reached.command[:-1], *proof, reached.command[-1], *args.command]
-        if out.as_json or out.in_cell:
-            out.result({"command": command}, shlex.join(command))
-            return OK
-        if shutil.which(command[0]) is None:
-            raise ClientError(
-                "There is no ssh program on this machine.",
-                code="InvalidParametersError",
-                hint="Install OpenSSH's client (package openssh-client).",
-            )
-        with contextlib.nullcontext() if wanted is None else certificates.renewed(client, wanted):
+        with access.proven(client, reached, certify=certify) as login:
+            command = [*login, *args.command]
+            if out.as_json or out.in_cell:
+                out.result({"command": command}, shlex.join(command))
+                return OK
+            access.require_openssh()
             return subprocess.call(command)
 
 

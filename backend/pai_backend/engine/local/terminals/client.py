@@ -92,7 +92,7 @@ class Client:
         self.moved_at = time.monotonic()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close what leads to it."""
         os.close(self.source)
         os.close(self.sink)
         self.control.close()

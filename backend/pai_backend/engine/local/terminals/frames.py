@@ -64,6 +64,6 @@ class Request:
             raise Refused("invalid", f"The request cannot be read: {error}") from None
         is_named = self.action == "list" or NAME.fullmatch(self.name)
         if self.action not in ("attach", "list", "end") or not is_named or not _OWNER.fullmatch(self.owner):
-            raise Refused("invalid", "The request does not name a session.")
+            raise Refused("invalid", "The request does not name a terminal.")
         if "\0" in self.term:
             raise Refused("invalid", "The type of the terminal contains a zero byte.")

@@ -34,8 +34,8 @@ BEHIND_BYTES = 1 << 18  # a client that takes output holds the shell up when it 
 STALLED_S = 5.0  # a client that has taken nothing for so long holds it up no longer
 HANGUP_S = 1.0  # a shell that gave its terminal up leaves it open: its output is over when nothing has come for so long
 KILL_S = 2.0  # between a hang-up that was asked for and a kill
-UNUSED_S = 60.0  # a holder to which nobody attaches ends
-FULL = f"{MOST_CLIENTS} clients are attached to the session. Detach one of them."
+UNUSED_S = 60.0  # a holder to which no client attaches ends
+FULL = f"{MOST_CLIENTS} clients are attached to the terminal. Detach one of them."
 _IUTF8 = 0x4000  # asm-generic/termbits.h and macOS sys/termios.h; the termios module has it from 3.13 only
 
 
@@ -62,7 +62,7 @@ class Holder:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self) -> None:
-        """Serve until the shell has ended and a client knows, or nobody has ever attached."""
+        """Serve until the shell has ended and a client knows, or no client has ever attached."""
         self._turn()
         while not self._is_finished:
             self._turn()
@@ -154,7 +154,7 @@ class Holder:
             del self._typed[: os.write(self._terminal, self._typed[:PIECE_BYTES])]
         except BlockingIOError:
             return
-        except OSError:  # the terminal has been hung up: nobody will read this
+        except OSError:  # the terminal has been hung up: no program will read this
             self._typed.clear()
 
     def _read(self) -> None:

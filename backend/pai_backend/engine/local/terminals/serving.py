@@ -66,9 +66,9 @@ def _find(request: Request, program: list[str], home: int) -> socket.socket:
         with suppress(FileNotFoundError):
             os.unlink(request.name)
         if not request.may_start or request.action == "end":
-            raise Refused("gone", f"There is no session {request.name} in this task.")
+            raise Refused("gone", f"There is no terminal {request.name} in this task.")
         if len(_sessions()) >= MOST_SESSIONS:
-            raise Refused("full", f"There are {MOST_SESSIONS} sessions in this task. End one of them.")
+            raise Refused("full", f"There are {MOST_SESSIONS} terminals in this task. End one of them.")
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(request.name)
         listening.listen(MOST_CLIENTS)

@@ -1,0 +1,59 @@
+"""How a client of terminals logs in: the same key, certificate and names as ``pai ssh``. These calls block."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_pai import access, broker
+from jupyter_pai.connect.guide import EntryTerms
+from jupyter_pai.endpoint import Endpoint
+from jupyter_pai.errors import Denied
+from jupyter_pai.share_text import owner
+from jupyter_pai.sync import Client
+
+
+@dataclass(frozen=True)
+class TaskPlace:
+    """A task of a job, and the SSH directory of the user who wants to enter it."""
+
+    job: str
+    role: str | None
+    index: int | None
+    root: Path
+
+
+@dataclass(frozen=True)
+class Login:
+    """A command that logs in to the task, and the folder in the task that has the user's sessions."""
+
+    command: list[str]
+    owner: str
+    alias: str
+
+
+@contextlib.contextmanager
+def logged_in(endpoint: Endpoint, place: TaskPlace) -> Iterator[Login]:
+    """A way into the task, for as long as the block lasts. Raises ClientError."""
+    certify = access.by_certificate()
+    access.require_openssh()
+    with Client(endpoint) as client:
+        reached = access.reach(client, place.job, place.root, role=place.role, index=place.index, register=not certify)
+        share = reached.share
+        if share is not None and not EntryTerms(only=tuple(share["only"])).commands:
+            raise Denied(
+                f"{owner(share)} shares {place.job} with you without the right to run commands.",
+                code="ForbiddenUserError",
+                hint=f"It allows: {', '.join(share['only'])}.",
+            )
+        folder = folder_of(client.thread.run(broker.caller(client.api)))
+        with access.proven(client, reached, certify=certify) as command:
+            yield Login(command, folder, reached.login.alias)
+
+
+def folder_of(user: str) -> str:
+    """The name of the folder for a user's sessions in a task, which does not tell who the user is."""
+    return hashlib.sha256(user.encode()).hexdigest()[:32]

@@ -1,0 +1,154 @@
+"""A terminal that connects again after its connection was lost, until the shell or the task ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jupyter_pai.errors import AWAY, ClientError, NotFound
+from jupyter_pai.terminals.frames import ERROR, EXIT, OUTPUT, REPLAY, Frame, FrameError, json_content
+from jupyter_pai.terminals.link import TerminalLink, refusal, unreadable
+from jupyter_pai.terminals.login import Login
+from jupyter_pai.terminals.replay import CLEAR, without_queries
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
+
+
+class Screen(Protocol):
+    """Where a terminal is shown."""
+
+    async def show(self, data: bytes) -> None:
+        """Output; returns when there is room for more."""
+
+    async def lost(self, reason: str) -> None:
+        """The connection is lost, and will be made again."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a shell ended: by itself, by a signal, or with its task, which ``reason`` tells then."""
+
+    code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+
+
+@dataclass
+class PersistentTerminal:
+    """One client of a session. ``log_in`` blocks; it is entered in a thread, again for each connection.
+
+    ``may_start``: there may be no such session yet. ``is_patient``: it waits also before the first connection.
+    """
+
+    log_in: Callable[[], AbstractContextManager[Login]]
+    name: str
+    screen: Screen
+    size: tuple[int, int]
+    term: str = "xterm-256color"
+    may_start: bool = True
+    is_patient: bool = False
+    _link: TerminalLink | None = field(default=None, init=False)
+
+    async def run(self) -> Ending:
+        """Show the shell until it ends. Raises ClientError when there was no connection at all."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                if (ending := await self._connected()) is not None:
+                    return ending
+                why, pause = "", _FIRST_PAUSE_S
+            except ClientError as error:
+                is_away = error.exit_code == AWAY and not isinstance(error, NotFound)
+                if not self.is_patient:
+                    raise
+                if not is_away:
+                    return Ending(reason=error.message)
+                why = error.message
+            await self.screen.lost(why)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    async def type(self, data: bytes) -> None:
+        """Send what was typed; dropped while there is no connection, as the user does not see where it would go."""
+        if self._link is not None:
+            await self._link.type(data)
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Send the window's size, and remember it for the next connection."""
+        self.size = rows, columns
+        if self._link is not None:
+            await self._link.resize(rows, columns)
+
+    async def _connected(self) -> Ending | None:
+        """One connection, until it ends: how the shell ended, or None. Raises ClientError when it failed."""
+        async with _entered(self.log_in()) as login:
+            rows, columns = self.size
+            request = {"do": "attach", "owner": login.owner, "name": self.name, "start": self.may_start}
+            link = await TerminalLink.open(login.command, **request, term=self.term, rows=rows, cols=columns)
+            try:
+                return await self._shown(link)
+            finally:
+                self._link = None
+                await link.aclose()
+
+    async def _shown(self, link: TerminalLink) -> Ending | None:
+        try:
+            while frames := await link.read():
+                for each in frames:
+                    if (ending := await self._take(link, each)) is not None:
+                        return ending
+        except FrameError as error:
+            raise unreadable(error) from None
+        if self._link is None:
+            raise await link.failure()
+        return None
+
+    async def _take(self, link: TerminalLink, taken: Frame) -> Ending | None:
+        kind, content = taken
+        if kind == ERROR:
+            raise refusal(content)
+        if kind == EXIT:
+            told = json_content(content)
+            return Ending(_number(told.get("code")), _number(told.get("signal")))
+        if kind == REPLAY:
+            self._link, self.may_start, self.is_patient = link, False, True
+            if content:
+                await self.screen.show(CLEAR + without_queries(content))
+        elif kind == OUTPUT:
+            await self.screen.show(content)
+        return None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+@contextlib.asynccontextmanager
+async def _entered(way: AbstractContextManager[Login]) -> AsyncIterator[Login]:
+    """Enter and leave ``way`` in threads, since it blocks; it is left also when this is cancelled on the way in."""
+    entering = asyncio.create_task(asyncio.to_thread(way.__enter__))
+    try:
+        login = await asyncio.shield(entering)
+    except asyncio.CancelledError:
+        entering.add_done_callback(lambda done: _leave_later(way, done))
+        raise
+    try:
+        yield login
+    finally:
+        await asyncio.shield(asyncio.to_thread(way.__exit__, None, None, None))
+
+
+_leaving: set[asyncio.Task[object]] = set()
+"""asyncio itself keeps no task."""
+
+
+def _leave_later(way: AbstractContextManager[Login], entered: asyncio.Task[Login]) -> None:
+    if entered.cancelled() or entered.exception() is not None:
+        return
+    task: asyncio.Task[object] = asyncio.create_task(asyncio.to_thread(way.__exit__, None, None, None))
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
