@@ -79,11 +79,12 @@ def register_key(client: Client, files: ClusterFiles) -> None:
 
 def logins(answer: SshAnswer) -> list[HostEntry]:
     """The names that lead somewhere now."""
-    return [
-        HostEntry(entry["alias"], answer["host"], answer["port"], answer["hostKeyAlias"])
-        for entry in answer["entries"]
-        if entry["reachable"]
-    ]
+    place = answer["host"], answer["port"], answer["hostKeyAlias"]
+    found = [HostEntry(entry["alias"], *place) for entry in answer["entries"] if entry["reachable"]]
+    name = answer.get("address", "")
+    return (
+        [*found, HostEntry(name, *place, user=found[0].alias)] if found and name not in ("", found[0].alias) else found
+    )
 
 
 def installation(client: Client, files: ClusterFiles, *, register: bool = True) -> list[FileChange]:
@@ -114,7 +115,7 @@ def _jumping(login: HostEntry, files: ClusterFiles, found: SshNames) -> HostEntr
 
 def job_alias(login: HostEntry) -> str:
     """The alias of the login's job. Source: docs/architecture.md, Addresses."""
-    return login.alias.partition("--")[0]
+    return (login.user or login.alias).partition("--")[0]
 
 
 def names(client: Client) -> SshNames:

@@ -8,8 +8,10 @@ and in the command line alike.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 from urllib.parse import quote, urlencode
 
@@ -86,7 +88,7 @@ def job_path(job: str, rest: str = "") -> str:
 class AsyncClient:
     """Calls of the backend. Every one raises a :class:`~jupyter_pai.errors.ClientError` when it fails.
 
-    No call is repeated by itself, except that the ``follow_`` streams go on after a broken connection.
+    No call is repeated by itself, except ``submit``, and that the ``follow_`` streams go on after a broken connection.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -109,14 +111,17 @@ class AsyncClient:
         media_type: str = "",
         timeout_s: float = REQUEST_TIMEOUT_S,
         also: tuple[int, ...] = (),
+        key: str = "",
     ) -> HTTPResponse:
         """Any request; returns the answer when it is a success or its status one of ``also``.
 
-        Raises ClientError otherwise.
+        ``key`` is by which it is recognised when it is sent again. Raises ClientError otherwise.
         """
         headers = {"Authorization": f"Bearer {self.endpoint.token}", "Accept": MEDIA_TYPE}
         if media_type:
             headers["Content-Type"] = media_type
+        if key:
+            headers["Idempotency-Key"] = key
         request = HTTPRequest(
             self.endpoint.url + target(path, query),
             method=method,
@@ -148,15 +153,41 @@ class AsyncClient:
         return cast(Info, await self._json("GET", "/api/v2/info"))
 
     async def submit(
-        self, document: bytes, *, name: str | None = None, filename: str | None = None, replace: bool = False
+        self,
+        document: bytes,
+        *,
+        name: str | None = None,
+        filename: str | None = None,
+        replace: bool = False,
+        address: str | None = None,
     ) -> JobDetail:
-        """Submit a document as it is; ``name`` overrides the document's.
+        """Submit a document as it is; ``name`` and ``address`` override the document's.
 
-        With ``replace`` it takes the place of the job that has the name, which is stopped. Raises InvalidDocument,
+        With ``replace`` it takes the place of the job that has the name or the workspace name, which is stopped. It has
+        a key of its own, so that it is sent once more, and makes one job, when no answer comes. Raises InvalidDocument,
         NameTaken.
         """
-        query: Query = {"name": name, "filename": filename, "replace": "true" if replace else None}
-        response = await self.request("POST", "/api/v2/jobs", query=query, body=document, media_type="text/plain")
+        query: Query = {
+            "name": name,
+            "filename": filename,
+            "replace": "true" if replace else None,
+            "address": address,
+        }
+        send = partial(
+            self.request,
+            "POST",
+            "/api/v2/jobs",
+            query=query,
+            body=document,
+            media_type="text/plain",
+            key=secrets.token_hex(16),
+        )
+        try:
+            response = await send()
+        except BackendAway as error:
+            if error.status:  # it has answered
+                raise
+            response = await send()
         return cast(JobDetail, streams.decoded(response.body))
 
     async def validate(self, document: bytes, *, filename: str | None = None) -> Validation:

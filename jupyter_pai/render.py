@@ -103,6 +103,8 @@ def job_page(job: JobDetail) -> str:
     if job["exit"]:
         lines += _exit_lines(job["exit"])
     lines += idle_lines(job.get("idle"))
+    if address := job.get("address"):
+        lines.append(f"  answers at the workspace name {address}")
     lines.append(f"  submitted {clock(job['submissionTime'])} by {safe(job['username'])}, alias {job['alias']}")
     if job["retries"]:
         lines.append(f"  {job['retries']} retries so far, now attempt {job['attempt'] + 1}")

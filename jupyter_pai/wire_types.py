@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, TypedDict
 
 
+class AddressService(TypedDict):
+    """A service that answers at a workspace name."""
+
+    label: str
+    url: str
+    pathUrl: str
+
+
 class AuthorityWire(TypedDict):
     """Who certifies users: lines for `TrustedUserCAKeys`, the one that signs now first."""
 
@@ -532,6 +540,18 @@ class Waits(TypedDict):
     maxS: float
 
 
+class AddressWire(TypedDict):
+    """A workspace name of the caller's, and the job that holds it now."""
+
+    name: str
+    alias: str
+    createdAt: str
+    job: str | None
+    uid: str | None
+    state: State | None
+    services: list[AddressService]
+
+
 class Change(TypedDict):
     """A change with which the group would have started at once when this was asked; tried, not guessed."""
 
@@ -688,6 +708,7 @@ class JobSpec(TypedDict):
     debug: bool
     expectedRunS: int | None
     idleTimeoutS: int | None
+    address: str
     nodeSelector: dict[str, str]
     name: str
     dialect: Dialect
@@ -817,6 +838,7 @@ class JobDetail(TypedDict):
     totalTaskNumber: int
     totalGpuNumber: int
     exitStatus: int | None
+    address: str
     warnings: list[DocumentWarning]
     dialect: str
     description: str
@@ -856,6 +878,7 @@ class Report(TypedDict):
 class SshAnswer(TypedDict):
     """All that a strict SSH client needs for the tasks of one job."""
 
+    address: str
     host: str
     port: int
     hostKeyAlias: str

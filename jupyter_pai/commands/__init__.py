@@ -16,6 +16,7 @@ from jupyter_pai.commands import connect as connect
 from jupyter_pai.commands import kernels as kernels
 from jupyter_pai.commands import keys as keys
 from jupyter_pai.commands import share as share
+from jupyter_pai.commands import addresses as addresses
 from jupyter_pai.commands import login as login
 from jupyter_pai.commands import users as users
 from jupyter_pai.commands import cluster as cluster

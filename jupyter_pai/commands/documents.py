@@ -18,10 +18,11 @@ DOCUMENT = argument("file", document=True, help="the document; - reads stdin")
     "submit",
     DOCUMENT,
     argument("--name", help="name of the job, instead of the document's"),
+    argument("--address", metavar="NAME", help="workspace name that the job takes over, instead of the document's"),
     flag("--wait", help="show the log until the job has ended; exit code 1 if it failed"),
     one_of(
         flag("--fresh-name", help="if the name is taken, append a number"),
-        flag("--replace", help="if the name is taken, stop the job that has it and take its place"),
+        flag("--replace", help="if the name or address is taken, stop the job that has it and take its place"),
     ),
 )
 def submit(args: argparse.Namespace, out: Output) -> int:
@@ -42,6 +43,7 @@ def submit(args: argparse.Namespace, out: Output) -> int:
                 filename=document.filename,
                 fresh_name=args.fresh_name,
                 replace=args.replace,
+                address=args.address,
             )
             job = client.thread.run(work)
         except InvalidDocument as error:

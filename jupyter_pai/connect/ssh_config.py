@@ -38,7 +38,8 @@ _MARK = "# jupyter-pai:"
 class HostEntry:
     """One name to log in by; the gateway's user name is the alias itself.
 
-    ``jump_certificate``: what a task of an older backend takes when it is jumped to; None: it has no name for that.
+    ``user``: the gateway's user name where it is not the alias. ``jump_certificate``: what a task of an older backend
+    takes when it is jumped to; None: it has no name for that.
     """
 
     alias: str
@@ -46,6 +47,7 @@ class HostEntry:
     port: int
     host_key_alias: str
     jump_certificate: PurePath | None = None
+    user: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,18 @@ def _word(text: str) -> str:
 
 def host_block(login: HostEntry, places: ConfigFiles) -> str:
     """The block of one name. Raises ValueError for values that could break out of their line."""
-    if not _NAME.fullmatch(login.alias) or not _NAME.fullmatch(login.host_key_alias.lower()):
+    if (
+        not _NAME.fullmatch(login.alias)
+        or not _NAME.fullmatch(login.user or login.alias)
+        or not _NAME.fullmatch(login.host_key_alias.lower())
+    ):
         raise ValueError(f"not a name for ssh_config: {login.alias!r} or {login.host_key_alias!r}")
     if not _HOST.fullmatch(login.host):
         raise ValueError(f"not a host name: {login.host!r}")
     options = (
         ("HostName", login.host),
         ("Port", login.port),
-        ("User", login.alias),
+        ("User", login.user or login.alias),
         ("IdentityFile", path_word(places.identity)),
         *_strict(places, login.host_key_alias),
     )

@@ -443,6 +443,18 @@ describe('commands', () => {
         expect(jobPages).toEqual(['ada~first']);
       });
 
+      it('replace the holder of the workspace name after a yes', async () => {
+        server.on('POST jobs', () =>
+          submits().slice(-1)[0].query.get('replace') === 'true'
+            ? json(detail(), 202)
+            : json({ code: 'ConflictAddressError', message: 'Held.' }, 409)
+        );
+        const done = commands.execute(CommandIDs.submit);
+        await acceptDialog();
+        await done;
+        expect(submits()).toHaveLength(2);
+      });
+
       it('say that it is taken after a no', async () => {
         const done = commands.execute(CommandIDs.submit);
         await dismissDialog();

@@ -147,6 +147,7 @@ export function task(change: Partial<ITask> = {}): ITask {
 export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
   return {
     ...summary(),
+    address: '',
     warnings: [],
     dialect: 'scm',
     description: '',

@@ -55,9 +55,17 @@ def summary(row: JobSummary) -> dict[str, object]:
 
 
 def detail(
-    job: Job, site: Site, gateway: PublicAddress | None, clock: IdleClock | None = None, doubt: str = ""
+    job: Job,
+    site: Site,
+    gateway: PublicAddress | None,
+    clock: IdleClock | None = None,
+    doubt: str = "",
+    address: str = "",
 ) -> JobDetail:
-    """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong."""
+    """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong.
+
+    ``address`` is the workspace name that it holds.
+    """
     spec = job.spec
     return JobDetail(
         uid=job.uid,
@@ -65,6 +73,7 @@ def detail(
         name=job.name,
         username=job.user,
         alias=job.alias,
+        address=address,
         state=job.state,
         phase=job.phase,
         why=job.why,

@@ -51,8 +51,10 @@ class SubmitQuery(Query):
     name: str | None = Field(default=None, description="Name of the job instead of the document's.")
     filename: str = Field(default="", max_length=255, description="The file's name; kept, and tells JSON from YAML.")
     replace: bool = Field(
-        default=False, description="Take the place of the job that has the name: it is stopped and gets another one."
+        default=False,
+        description="Take the place of the job that has the name, or holds the workspace name: it is stopped.",
     )
+    address: str | None = Field(default=None, description="Workspace name instead of the document's.")
 
 
 class ValidateQuery(Query):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pai_backend.api.base import BaseHandler
 from pai_backend.api.handlers import (
     access,
+    addresses,
     attempts,
     cluster,
     configuring,
@@ -138,6 +139,8 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/certificates/authority", keys.AuthorityHandler),
     Route("/api/v2/certificates/{serial}", keys.OneCertificateHandler),
     Route("/api/v2/shares", keys.SharesHandler),
+    Route("/api/v2/addresses", addresses.AddressesHandler),
+    Route("/api/v2/addresses/{address}", addresses.OneAddressHandler),
     Route("/api/v2/lockouts", keys.SshLockoutsHandler),
     Route("/api/v2/lockouts/{user}", keys.OneSshLockoutHandler),
     Route("/api/v2/gateway", access.GatewayHandler),

@@ -149,6 +149,7 @@ class IdleWire(Camel):
 class JobDetail(_JobRow):
     """Everything about one job."""
 
+    address: str = Field(default="", description="The workspace name that it holds now; empty for none.")
     warnings: tuple[DocumentWarning, ...]
     dialect: str
     description: str = Field(description="What its document says of it, the first 1,000 characters; mostly empty.")
@@ -256,6 +257,7 @@ class SshEntry(Model):
 class SshAnswer(Camel):
     """All that a strict SSH client needs for the tasks of one job."""
 
+    address: str = Field(default="", description="The caller's workspace name that leads to its first task.")
     host: str
     port: int
     host_key_alias: str

@@ -93,6 +93,18 @@ class NameTaken(PaiError):
     code = "ConflictJobError"
 
 
+class AddressTaken(PaiError):
+    """The workspace name is held by a job of the user's that runs, or means something else of theirs."""
+
+    code = "ConflictAddressError"
+
+
+class NoSuchAddress(PaiError):
+    """The user has reserved no such workspace name."""
+
+    code = "NoAddressError"
+
+
 class StaleVersion(PaiError):
     """The cluster configuration has changed since the caller looked at it."""
 

@@ -26,6 +26,7 @@ class FieldType(StrEnum):
     FLAG = "true or false"
     DURATION = "time"
     LABELS = "labels"
+    ADDRESS = "workspace name"
     OBJECT = "object"
 
 
@@ -132,6 +133,16 @@ class JobFields(Model):
         ge=1,
         description="idleTimeout, in seconds: how long nothing may use the job before it is stopped; null for ever.",
     )
+    address: Annotated[
+        str,
+        DocumentField(
+            "address",
+            FieldType.ADDRESS,
+            "A name of the user's that the job [answers at](connect/addresses.md) by SSH and HTTP, as the jobs "
+            "before it did. A v1 document says it in `address` of the job as well.",
+            "lab",
+        ),
+    ] = Field(default="", description="address: the workspace name that the job takes over.")
     node_selector: Annotated[
         Labels,
         DocumentField(

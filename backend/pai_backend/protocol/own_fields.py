@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from pai_backend.model import address
 from pai_backend.model.duration import UNITS, duration_text
 from pai_backend.model.extension import DocumentField, FieldType, document_fields
 from pai_backend.model.labels import KEY_RULE, VALUE_RULE, is_label_key, is_label_value
@@ -42,6 +43,8 @@ def _rule(row: DocumentField) -> Field:
     match row.type:
         case FieldType.NAME:
             return Field(FieldKind.TEXT, longest=MAX_NAME)
+        case FieldType.ADDRESS:
+            return Field(FieldKind.TEXT, longest=address.MOST)
         case FieldType.PATH:
             return Field(FieldKind.TEXT, longest=MAX_PATH)
         case FieldType.INTEGER:
@@ -160,8 +163,22 @@ def _labels(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict[
     return found
 
 
+def workspace_name(node: Node, path: Path, reader: Reader) -> str:
+    """A workspace name; empty, with a fault, when the text is not a valid one."""
+    text = node.value if isinstance(node.value, str) else ""
+    if text and not address.is_address(text):
+        reader.fault(path, node.at, f"{shown(text)} is not a workspace name", f"Use {address.ALLOWED}.")
+        return ""
+    return text
+
+
+def _address(_row: DocumentField, node: Node, path: Path, reader: Reader) -> str:
+    return workspace_name(node, path, reader)
+
+
 _READERS: Final[Mapping[FieldType, Callable[[DocumentField, Node, Path, Reader], Any]]] = {
     FieldType.FLAG: _flag,
+    FieldType.ADDRESS: _address,
     FieldType.DURATION: _duration,
     FieldType.LABELS: _labels,
 }

@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final
 
+from pai_backend.model import address
 from pai_backend.model.extension import DocumentField, FieldType, document_fields
 from pai_backend.model.spec import PriorityClass, Resources, TaskRole
 from pai_backend.protocol import own_fields, plugins, v1, v1_ports, v2_extras, v2_prerequisites
@@ -124,7 +125,9 @@ def _own(rows: Mapping[str, DocumentField]) -> Schema:
     return _of("jupyterPai", table, shapes)
 
 
+_ADDRESS: Final[Schema] = {"type": "string", "pattern": f"^(?:{address.PATTERN.pattern})?$"}
 _OWN_SHAPES: Final[Mapping[FieldType, Schema]] = {
+    FieldType.ADDRESS: _ADDRESS,
     FieldType.FLAG: _FLAG,
     FieldType.DURATION: {"type": "string"},
     FieldType.LABELS: _map(_TEXT),
@@ -154,8 +157,8 @@ def _v1(dialect: FormDialect) -> Schema:
             {"extras": {"type": "object", "properties": {own_fields.KEY: own}, "x-section": "more"}},
             {name: {"x-widget": "path"} for name in ("authFile", "dataDir", "outputDir", "codeDir")},
             {"virtualCluster": {"x-widget": "virtual-cluster"}, "gpuType": {"x-widget": "gpu-type"}},
-            {"image": {"x-widget": "image"}},
-            _placed("basics", "jobName", "retryCount"),
+            {"image": {"x-widget": "image"}, "address": _ADDRESS},
+            _placed("basics", "jobName", "address", "retryCount"),
             _placed("cluster", "virtualCluster", "gpuType"),
             _placed("environment", "image", "authFile", "dataDir", "codeDir", "outputDir", "jobEnvs"),
             _placed("roles", "taskRoles"),

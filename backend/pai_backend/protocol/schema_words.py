@@ -226,6 +226,12 @@ FIELDS: Final[dict[str, Words]] = {
         "如 2h30m。不会结束作业；排队的作业据此得到估计。",
     ),
     "idleTimeout": Words("Stop when unused for", "空闲多久后停止", "Like 8h; empty: never.", "如 8h；留空则从不。"),
+    "address": Words(
+        "Workspace name",
+        "工作区名称",
+        "SSH and services answer at it, whichever of your jobs has it.",
+        "SSH 与服务在此名称下应答，不论由你的哪个作业持有。",
+    ),
     "nodeSelector": Words("Node labels", "节点标签", "Labels that a node must have.", "节点必须具有的标签。"),
     "minInstances": Words(
         "Tasks that start together", "一起启动的任务数", "The others join as room comes.", "其余的随后加入。"

@@ -15,13 +15,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
+from pai_backend.model import address
 from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, TaskRole
 from pai_backend.protocol import v1_ports
 from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
 from pai_backend.protocol.locate import Node
-from pai_backend.protocol.own_fields import COMMON, IN_V1, KEY, MAX_NAME, MAX_PATH, read_job_fields
+from pai_backend.protocol.own_fields import COMMON, IN_V1, KEY, MAX_NAME, MAX_PATH, read_job_fields, workspace_name
 from pai_backend.protocol.position import shown
 
 MAX_TASKS: Final = 10_000
@@ -77,6 +78,7 @@ JOB: Final = Table(
         "taskRoles": Field(FieldKind.LIST, required=True),
         "gpuType": _WORD,
         "retryCount": Field(FieldKind.INTEGER, default=0, low=-2),
+        "address": Field(FieldKind.TEXT, default="", longest=address.MOST),
         "killAllOnCompletedTaskNumber": Field(FieldKind.INTEGER, low=0),
         "jobEnvs": Field(FieldKind.OBJECT),
         "extras": Field(FieldKind.OBJECT),
@@ -133,6 +135,7 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
     roles = _roles(job, reader, keep_unknown=scm)
     flags = _variables(job, reader)
     own = read_job_fields(COMMON, job.entries("extras"), _own(job, reader), reader)
+    _take_address(root, job, own, reader)
     ready = [role for _, role in roles if role is not None]
     _check_totals(job, ready, reader)
     if reader.failed:
@@ -163,6 +166,16 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         else tuple(ready),
         **own,
     )
+
+
+def _take_address(root: Node, job: Members, own: dict[str, Any], reader: Reader) -> None:
+    """Add the workspace name that the job itself has to what its extras say."""
+    if not job.text("address") or not isinstance(root.value, dict):
+        return
+    name = workspace_name(root.value["address"], ("address",), reader)
+    if own.setdefault("address", name) != name:
+        message = f"extras.{KEY}.address is {own['address']}"
+        reader.fault(("address",), job.at("address"), message, "Keep one of the two.")
 
 
 def _is_scm(root: Node) -> bool:

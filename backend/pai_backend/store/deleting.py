@@ -29,6 +29,7 @@ from pai_backend.store.tables import (
     orphans,
     port_leases,
     shares,
+    submission_keys,
     task_keys,
     tasks,
     user_keys,
@@ -58,7 +59,7 @@ _OF_JOBS = tuple(
     for table in (
         *(documents, tasks, explanations, job_uses, idle_clocks, shares),
         # Only what is good for this job and no other has its uid.
-        *(user_keys, certificates),
+        *(user_keys, certificates, submission_keys),
     )
 )
 _EVENTS = delete(event_log).where(event_log.c.job.in_(_UIDS), event_log.c.type != "job.deleted")

@@ -23,10 +23,11 @@ from pai_backend.store.database import Database
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing
 from pai_backend.store.matching import Findings
 from pai_backend.store.release import ReleaseRequest
-from pai_backend.store.replace import Replacement
+from pai_backend.store.replace import Takeover
 from pai_backend.store.repository import Repository
 from pai_backend.store.restart import RestartRequest
 from pai_backend.store.stop import StopRequest
+from pai_backend.store.submission_keys import SubmissionKey
 from pai_backend.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Jobs(Repository):
         *,
         secrets: Mapping[str, Any] = _NOTHING,
         replace: bool = False,
+        key: SubmissionKey | None = None,
     ) -> Job:
         """Insert a new job, its tasks, its document and its first events. Concurrent calls may share a transaction.
 
@@ -72,13 +74,15 @@ class Jobs(Repository):
         ``job.alias`` is a proposal: when taken, a suffixed one is stored and returned.
         Raises NameTaken (model.errors) when this user has a job of that name, unless it is to ``replace`` that one:
         then it gets that job's name, alias and host keys; that job gets others, ``job.replaced``, and is asked to stop.
+        A job with a workspace name takes it over, from one that goes on only with ``replace``, or raises AddressTaken.
+        With ``key`` the same submission again returns the job that the first one made.
         """
         self._require_disk()
         cipher = self._ring.cipher
         prepare = partial(save.prepare, job, source, filename, media_type, events, secrets, cipher)
         submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
-        if replace:
-            return await self._ring.tried(lambda cipher: self._writer.run(Replacement(submission, cipher)))
+        if replace or key is not None or job.spec.address:
+            return await self._ring.tried(lambda cipher: self._writer.run(Takeover(submission, cipher, replace, key)))
         return await self._writer.put(save.submit_all, submission)
 
     def _require_disk(self) -> None:
@@ -162,9 +166,9 @@ class Jobs(Repository):
         """By ``user~name``, alias, uid, or bare name of ``user``. Raises NoSuchJob."""
         return await self._read_opened(partial(lookup.find, name=name, user=user))
 
-    async def by_alias(self, alias: str) -> Job | None:
-        """The job of that alias."""
-        return await self._read_opened(partial(lookup.by_alias, alias=alias))
+    async def by_alias(self, alias: str, user: str = "") -> Job | None:
+        """The job that holds that workspace name of ``user``, or else has that alias."""
+        return await self._read_opened(partial(lookup.by_alias, alias=alias, user=user))
 
     async def page(self, which: JobFilter) -> tuple[list[JobSummary], int]:
         """A page and the total count that match (see ``JobFilter.count``)."""

@@ -14,7 +14,7 @@ from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Job
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import AnyRow, to_job
-from pai_backend.store.tables import documents, jobs, tasks
+from pai_backend.store.tables import addresses, documents, jobs, tasks
 
 _JOB = select(jobs, documents.c.spec).join(documents, documents.c.job == jobs.c.uid)
 _next = tasks.alias("next_run")
@@ -48,9 +48,16 @@ _DIRTY = _pair(jobs.c.dirty)
 _UNSETTLED = _pair(~jobs.c.settled)
 _MATCHES = select(jobs.c.uid, jobs.c.alias, jobs.c.name, jobs.c.username)
 _BY_FULL_NAME = _MATCHES.where(jobs.c.name == bindparam("name_"), jobs.c.username == bindparam("username_"))
+_OF_ADDRESS = (
+    select(addresses.c.alias)
+    .where(addresses.c.username == bindparam("username_"), addresses.c.name == bindparam("name_"))
+    .scalar_subquery()
+)
+"""The alias of the user's workspace name."""
 _BY_ANY_NAME = _MATCHES.where(
     or_(
         jobs.c.alias == bindparam("name_"),
+        jobs.c.alias == _OF_ADDRESS,
         and_(jobs.c.name == bindparam("name_"), jobs.c.username == bindparam("username_")),
     )
 )
@@ -86,14 +93,18 @@ def job(conn: Connection, uid: JobUid, cipher: Cipher) -> Job:
     return found[0].parse(cipher)
 
 
-def by_alias(conn: Connection, alias: str, cipher: Cipher) -> Job | None:
-    """The job of that alias. Raises UnknownKey."""
-    found = _load(conn, _BY_ALIAS, {"alias_": alias})
+def by_alias(conn: Connection, alias: str, cipher: Cipher, user: str = "") -> Job | None:
+    """The job that holds that workspace name of the user's, or else has that alias. Raises UnknownKey."""
+    meant = alias
+    if user:
+        own = conn.execute(select(_OF_ADDRESS), {"username_": user, "name_": alias}).scalar_one()
+        meant = own or alias
+    found = _load(conn, _BY_ALIAS, {"alias_": meant})
     return found[0].parse(cipher) if found else None
 
 
 def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
-    """By uid, by ``user~name``, or by the user's own bare name or any alias.
+    """By uid, by ``user~name``, or by the user's own bare name or workspace name, or any alias.
 
     The full names of the user's own jobs come before their bare names: each job has to be found by its id, also where
     another's name is that text. Both come before all else: a stranger's job, whose alias it is, or whose full name
@@ -108,7 +119,8 @@ def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
 
     def rank(row: AnyRow) -> int:
         is_named = row.username == user and row.name in (name, rest)
-        return 2 if not is_named else 0 if (row.username, row.name) == (owner, rest) else 1
+        is_full = (row.username, row.name) == (owner, rest)
+        return (0 if is_full else 1) if is_named else 2 if row.username == user else 3
 
     if not rows:
         raise no_such_job(name)

@@ -1,59 +1,141 @@
-"""A new job takes the name of an earlier one of its owner, with its alias and the host keys of its tasks.
+"""A new job takes over what earlier ones of its owner have: a name (``replace``), a workspace name, or both.
 
-The earlier job gets another name, and is asked to stop; the new one waits until it has ended. All that is one
-transaction, so that a crash leaves both as they were, or both as they are to be.
+An earlier job gets another alias, and another name where it had to give that up too. It is asked to stop; the new one
+waits until it has ended. All that is one transaction, so that a crash leaves both as they were, or both as they are to
+be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, union, update
 
 from pai_backend.model.alias import job_alias
-from pai_backend.model.errors import Bug, NoSuchJob
+from pai_backend.model.errors import AddressTaken, Bug, NoSuchJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, NewEvent, StopCause
-from pai_backend.store import intent, lookup, save
+from pai_backend.store import addresses, intent, lookup, save, submission_keys
 from pai_backend.store.base import slot
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import changing_values, search_text
+from pai_backend.store.submission_keys import SubmissionKey
+from pai_backend.store.tables import addresses as reserved
 from pai_backend.store.tables import jobs, task_keys
 
 MOST_CHARACTERS = 255
 """Of a name."""
 
 _EARLIER = select(jobs.c.uid).where(jobs.c.name == bindparam("name_"), jobs.c.username == bindparam("user_"))
+_CALLED = select(jobs.c.uid).where(
+    (jobs.c.name == bindparam("name_")) | (jobs.c.alias == bindparam("name_")), jobs.c.username == bindparam("user_")
+)
 _RENAME = update(jobs).where(jobs.c.uid == bindparam("uid_"))
 _NAMES = select(jobs.c.name).where(
     jobs.c.username == bindparam("user_"), jobs.c.name.in_(bindparam("names_", expanding=True))
 )
-_ALIASES = select(jobs.c.alias).where(jobs.c.alias.in_(bindparam("aliases_", expanding=True)))
+_ALIASES = union(
+    select(jobs.c.alias).where(jobs.c.alias.in_(bindparam("aliases_", expanding=True))),
+    select(reserved.c.alias).where(reserved.c.alias.in_(bindparam("aliases_", expanding=True))),
+)
 _KEYS = select(task_keys).where(task_keys.c.owner.in_(bindparam("owners_", expanding=True)))
 
 
 @dataclass(frozen=True, eq=False)
-class Replacement:
-    """A job ready to be inserted in place of the earlier one of its name, if there is one."""
+class Takeover:
+    """A job ready to be inserted, in place of earlier ones where it has to be.
+
+    ``replace``: a job that has its name, or holds its workspace name and runs, is replaced; without it that is refused.
+    ``key``: by which the same submission is recognised.
+    """
 
     submission: save.Submission
     cipher: Cipher
+    replace: bool
+    key: SubmissionKey | None = None
 
     def __call__(self, conn: Connection) -> Job:
-        """Insert it; returns the job as it is stored. Raises UnknownKey."""
+        """Insert it; returns the job as it is stored. Raises NameTaken, AddressTaken, InvalidParameters, UnknownKey."""
         new = self.submission.job
-        uid = conn.execute(_EARLIER, {"name_": new.name, "user_": new.user}).scalar_one_or_none()
+        if self.key is not None and (made := submission_keys.made(conn, new.user, self.key)) is not None:
+            return lookup.job(conn, made, self.cipher)
+        named = self._named(conn)
+        held = addresses.one(conn, new.user, new.spec.address) if new.spec.address else None
+        holder = self._holder(conn, held, named)
+        if named is not None and not self.replace:
+            raise save.name_taken(new)
+        if new.name != new.spec.address and addresses.one(conn, new.user, new.name) is not None:
+            raise save.is_address(new)
+        self._check(named, holder)
         submission = self.submission
-        if uid is not None:
-            earlier = lookup.job(conn, JobUid(uid), self.cipher)
-            renamed = self._renamed(conn, earlier)
-            submission = _in_place_of(submission, earlier.alias, self._running(conn, renamed))
-            _copy_host_keys(conn, renamed, new)
+        for job in {job.uid: job for job in (named, holder) if job is not None}.values():
+            running = self._running(conn, self._renamed(conn, job))
+            if not running.state.final:
+                submission = _after(submission, running)
+        if (keyed := holder or named) is not None:
+            _copy_host_keys(conn, keyed, new)
+        submission = self._with_aliases(submission, held, holder, named)
         (outcome,) = save.submit_all(conn, [submission])
         if isinstance(outcome, Exception):
             raise outcome
+        if new.spec.address and held is None:
+            addresses.reserve(conn, new.user, new.spec.address, outcome.alias, new.submitted_at)
+        if self.key is not None:
+            submission_keys.keep(conn, outcome, self.key)
         return outcome
+
+    def _named(self, conn: Connection) -> Job | None:
+        new = self.submission.job
+        uid = conn.execute(_EARLIER, {"name_": new.name, "user_": new.user}).scalar_one_or_none()
+        return None if uid is None else lookup.job(conn, JobUid(uid), self.cipher)
+
+    def _holder(self, conn: Connection, held: addresses.Address | None, named: Job | None) -> Job | None:
+        """The job that holds the workspace name. Raises AddressTaken when that name means another job of the user's."""
+        new = self.submission.job
+        if held is not None:
+            holder = held.holder
+            if holder is None:
+                return None
+            return named if named is not None and named.uid == holder.uid else lookup.job(conn, holder.uid, self.cipher)
+        if not new.spec.address:
+            return None
+        for uid in conn.execute(_CALLED, {"name_": new.spec.address, "user_": new.user}).scalars():
+            if named is None or uid != named.uid:
+                _refuse_called(new.spec.address, lookup.job(conn, JobUid(uid), self.cipher))
+        return None
+
+    def _check(self, named: Job | None, holder: Job | None) -> None:
+        """Raises AddressTaken when a job that goes on holds the workspace name and is not to be replaced."""
+        address = self.submission.job.spec.address
+        if holder is None or holder.state.final:
+            return
+        if not self.replace:
+            raise AddressTaken(
+                f"The job {holder.id} holds the workspace name {address} and has not ended.",
+                hint="Let this one take its place, which stops that job: `pai submit FILE --replace`, or "
+                "`replace=true` in the REST query. Or give it another workspace name: `--address OTHER`, or "
+                "`address=OTHER`.",
+            )
+        if named is not None and named.uid != holder.uid and not named.state.final:
+            raise AddressTaken(
+                f"The job {holder.id} holds the workspace name {address}, the job {named.id} has the name, and neither "
+                "has ended: a job takes the place of one.",
+                hint=f"Stop one of them first, for example with `pai stop {named.name}`.",
+            )
+
+    def _with_aliases(
+        self, submission: save.Submission, held: addresses.Address | None, holder: Job | None, named: Job | None
+    ) -> save.Submission:
+        """The submission with the aliases that it may have, the best first."""
+        new = submission.job
+        if held is not None:
+            return replace(submission, candidates=(held.alias,), reserved=held.alias)
+        if new.spec.address:
+            wanted = [job_alias(new.spec.address, digits) for digits in _digits(new)]
+            return replace(submission, candidates=(new.spec.address, *wanted), reserved="")
+        return submission if named is None else replace(submission, candidates=(named.alias, *submission.candidates))
 
     def _running(self, conn: Connection, earlier: Job) -> Job:
         """The job that may still run: an earlier one that itself waited for another never did."""
@@ -65,16 +147,17 @@ class Replacement:
             return earlier
 
     def _renamed(self, conn: Connection, earlier: Job) -> Job:
-        """Give the earlier job another name and alias, and ask it to stop unless it has ended."""
+        """Give the earlier job another alias, and another name if it has to; ask it to stop unless it has ended."""
         new = self.submission.job
-        name = _free_name(conn, earlier)
+        name = _free_name(conn, earlier) if earlier.name in (new.name, new.spec.address) else earlier.name
         alias = _free_alias(conn, earlier, name)
         renamed = earlier.model_copy(update={"name": name, "alias": alias})
         names = {"name": name, "alias": alias, "search": search_text(renamed)}
         conn.execute(_RENAME, {**names, "uid_": earlier.uid})
         told = [NewEvent("job.replaced", {"by": new.uid, "name": name, "was": earlier.name})]
         if not earlier.state.final and earlier.desired is not Desired.STOP:
-            reason = "replaced by another job of its name"
+            what = "its name" if earlier.name == new.name else f"the workspace name {new.spec.address}"
+            reason = f"replaced by another job of {what}"
             renamed = renamed.model_copy(
                 update={"desired": Desired.STOP, "stop_reason": reason, "stop_cause": StopCause.USER}
             )
@@ -83,14 +166,20 @@ class Replacement:
         return intent.write(conn, renamed, told, new.submitted_at)
 
 
-def _in_place_of(submission: save.Submission, alias: str, earlier: Job) -> save.Submission:
-    """The submission with the earlier job's alias as its first choice; it waits unless that job has ended."""
+def _refuse_called(address: str, job: Job) -> NoReturn:
+    what = "name" if job.name == address else "alias"
+    raise AddressTaken(
+        f"{address} is the {what} of the job {job.id}, so it cannot be a workspace name.",
+        hint=f"Choose another one, or delete that job (`pai delete {job.name}`).",
+    )
+
+
+def _after(submission: save.Submission, earlier: Job) -> save.Submission:
+    """The submission as one that waits until the earlier job has ended."""
     job = submission.job
-    if not earlier.state.final:
-        why = f"waits until {earlier.id}, which it replaces, has ended"
-        job = job.model_copy(update={"replaces": earlier.uid, "why": why})
-    values = {**submission.values, **changing_values(job)}
-    return replace(submission, job=job, values=values, candidates=(alias, *submission.candidates))
+    why = f"waits until {earlier.id}, which it replaces, has ended"
+    job = job.model_copy(update={"replaces": earlier.uid, "why": why})
+    return replace(submission, job=job, values={**submission.values, **changing_values(job)})
 
 
 def _free_name(conn: Connection, job: Job) -> str:

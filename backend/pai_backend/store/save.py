@@ -12,21 +12,31 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, literal, select, union_all, update
 
 from pai_backend.model.alias import job_alias
 from pai_backend.model.attempts import Ran, ran
-from pai_backend.model.errors import Bug, InvalidParameters, NameTaken
+from pai_backend.model.errors import AddressTaken, Bug, InvalidParameters, NameTaken
 from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Job, NewEvent, Task
 from pai_backend.store import events, idle_clocks, lease, ports, run_times, sharing, task_keys
 from pai_backend.store.base import Conflict, Fenced, PortTaken
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import Values, changing_values, document_values, fixed_values, search_text, task_values
-from pai_backend.store.tables import documents, jobs, tasks
+from pai_backend.store.tables import addresses, documents, jobs, tasks
 
-_NAMES = select(jobs.c.name, jobs.c.username).where(jobs.c.name.in_(bindparam("names", expanding=True)))
-_ALIASES = select(jobs.c.alias).where(jobs.c.alias.in_(bindparam("aliases", expanding=True)))
+_NAMES = union_all(
+    select(jobs.c.name, jobs.c.username, literal(False).label("is_address")).where(
+        jobs.c.name.in_(bindparam("names", expanding=True))
+    ),
+    select(addresses.c.name, addresses.c.username, literal(True)).where(
+        addresses.c.name.in_(bindparam("names", expanding=True))
+    ),
+)
+_ALIASES = union_all(
+    select(jobs.c.alias).where(jobs.c.alias.in_(bindparam("aliases", expanding=True))),
+    select(addresses.c.alias).where(addresses.c.alias.in_(bindparam("aliases", expanding=True))),
+)
 _INSERT_JOB = insert(jobs)
 _INSERT_DOCUMENT = insert(documents)
 _INSERT_TASK = insert(tasks)
@@ -43,6 +53,8 @@ class Submission:
     document: Values
     tasks: list[Values]
     events: list[Values]
+    reserved: str = ""
+    """An alias that is reserved for it."""
 
 
 def prepare(
@@ -94,7 +106,9 @@ def alias_candidates(job: Job) -> tuple[str, ...]:
 
 def submit_all(conn: Connection, submissions: Sequence[Submission]) -> list[Job | Exception]:
     """Insert them; the outcome of one whose name its user has already is NameTaken."""
-    names = {(row.username, row.name) for row in conn.execute(_NAMES, {"names": [s.job.name for s in submissions]})}
+    found = conn.execute(_NAMES, {"names": [s.job.name for s in submissions]}).all()
+    names = {(row.username, row.name) for row in found if not row.is_address}
+    reserved = {(row.username, row.name) for row in found if row.is_address}
     wanted = [alias for s in submissions for alias in s.candidates]
     aliases = set(conn.execute(_ALIASES, {"aliases": wanted}).scalars())
     outcomes: list[Job | Exception] = []
@@ -103,9 +117,13 @@ def submit_all(conn: Connection, submissions: Sequence[Submission]) -> list[Job 
     for submission in submissions:
         job = submission.job
         if (job.user, job.name) in names:
-            outcomes.append(_name_taken(job))
+            outcomes.append(name_taken(job))
             continue
-        alias = next((text for text in submission.candidates if text not in aliases), None)
+        if (job.user, job.name) in reserved and job.spec.address != job.name:
+            outcomes.append(is_address(job))
+            continue
+        free = (text for text in submission.candidates if text not in aliases or text == submission.reserved)
+        alias = next(free, None)
         if alias is None:
             raise Bug(f"every alias of job {job.uid} is taken: its uid is not random")
         names.add((job.user, job.name))
@@ -129,7 +147,17 @@ def _insert(conn: Connection, rows: list[Values], accepted: Sequence[Submission]
     events.append(conn, [row for s in accepted for row in s.events])
 
 
-def _name_taken(job: Job) -> NameTaken:
+def is_address(job: Job) -> AddressTaken:
+    """The error for a name that means whichever job holds it."""
+    return AddressTaken(
+        f"{job.name} is a workspace name of {job.user}'s.",
+        hint=f"Let the job hold it: `--address {job.name}`. Or give the job another name: `--name OTHER`. "
+        f"Or release it: `pai addresses release {job.name}`.",
+    )
+
+
+def name_taken(job: Job) -> NameTaken:
+    """The error for a name that another job of the user's has."""
     return NameTaken(
         f"{job.user} already has a job named {job.name}.",
         hint="Give this one another name: `pai submit FILE --name OTHER`, or `name=OTHER` in the REST query. Or let it "

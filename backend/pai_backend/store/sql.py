@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.store import migrate, sealing
+from pai_backend.store.addresses import Addresses
 from pai_backend.store.configurations import Configurations
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.deleting import Deletions
@@ -50,6 +51,7 @@ class Store:
         self.changes = Wake(database)
         writer = self._writer = Writer(database, committed=self.changes.bump)
         shared = database, writer, ring
+        self.addresses = Addresses(*shared)
         self.configs = Configurations(*shared)
         self.deletion = Deletions(*shared)
         self.events = Events(*shared)

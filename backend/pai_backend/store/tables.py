@@ -397,6 +397,29 @@ users = Table(
     Column("password_hash", Text, nullable=False),
 )
 
+addresses = Table(
+    "addresses",
+    metadata,
+    Column("username", Text, nullable=False),
+    Column("name", String(63), nullable=False),
+    # What jobs that hold it are called by all users: the name itself unless that was taken when it was reserved.
+    Column("alias", String(63), nullable=False, unique=True),
+    Column("created_at", Instant, nullable=False),
+    PrimaryKeyConstraint("username", "name"),
+)
+
+submission_keys = Table(
+    "submission_keys",
+    metadata,
+    Column("username", Text, nullable=False),
+    Column("key", String(255), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("job", String(32), nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("username", "key"),
+    Index("ix_submission_keys_at", "at"),
+)
+
 ssh_lockouts = Table(
     "ssh_lockouts",
     metadata,

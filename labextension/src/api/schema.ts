@@ -314,6 +314,11 @@ export interface components {
             readonly totalTaskNumber: number;
             readonly totalGpuNumber: number;
             readonly exitStatus: number | null;
+            /**
+             * @description The workspace name that it holds now; empty for none.
+             * @default
+             */
+            readonly address: string;
             readonly warnings: readonly components["schemas"]["DocumentWarning"][];
             readonly dialect: string;
             /** @description What its document says of it, the first 1,000 characters; mostly empty. */
@@ -411,6 +416,11 @@ export interface components {
              * @default null
              */
             readonly idleTimeoutS: number | null;
+            /**
+             * @description address: the workspace name that the job takes over.
+             * @default
+             */
+            readonly address: string;
             /**
              * @description nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks.
              * @default {}

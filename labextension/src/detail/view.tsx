@@ -50,6 +50,7 @@ function factsOf(
   const facts: [string, string][] = [
     [trans.__('Out of date'), job.doubt],
     [trans.__('Description'), job.description],
+    [trans.__('Workspace name'), job.address],
     [trans.__('User'), job.username],
     [trans.__('Virtual cluster'), job.virtualCluster],
     [trans.__('Image'), job.image],

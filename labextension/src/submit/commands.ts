@@ -110,19 +110,34 @@ function addImportCommands(
   });
 }
 
-function isNameTaken(outcome: Outcome): boolean {
-  return (
-    outcome.kind === 'failed' && outcome.problem.code === 'ConflictJobError'
-  );
+/** What is in the way of a submission that may replace it; empty when nothing is. */
+function inTheWay(trans: TranslationBundle, outcome: Outcome): string {
+  if (outcome.kind !== 'failed') {
+    return '';
+  }
+  switch (outcome.problem.code) {
+    case 'ConflictJobError':
+      return trans.__(
+        'You have a job of this name. It will be stopped and renamed; the new job takes its name and addresses, and starts when it has ended.'
+      );
+    case 'ConflictAddressError':
+      return trans.__(
+        '%1 It will be stopped; the new job takes the workspace name over, and starts when it has ended.',
+        outcome.problem.message
+      );
+    default:
+      return '';
+  }
 }
 
-/** Ask whether the job that has the name is to be stopped for the new one. */
-async function mayReplace(trans: TranslationBundle): Promise<boolean> {
+/** Ask whether the job that is in the way is to be stopped for the new one. */
+async function mayReplace(
+  trans: TranslationBundle,
+  body: string
+): Promise<boolean> {
   const { button } = await showDialog({
     title: trans.__('Replace the job?'),
-    body: trans.__(
-      'You have a job of this name. It will be stopped and renamed; the new job takes its name and addresses, and starts when it has ended.'
-    ),
+    body,
     buttons: [
       Dialog.cancelButton(),
       Dialog.warnButton({ label: trans.__('Replace') })
@@ -141,7 +156,8 @@ async function submit(
     return null;
   }
   let outcome = await document.submit();
-  if (isNameTaken(outcome) && (await mayReplace(options.trans))) {
+  const question = inTheWay(options.trans, outcome);
+  if (question && (await mayReplace(options.trans, question))) {
     outcome = await document.submit(true);
   }
   if (outcome.kind === 'submitted') {

@@ -49,6 +49,7 @@ PARTS = {
     "group": "default",
     "storage": "nowhere",
     "task": "j00000000000000ff-0-0-0",
+    "address": "workspace",
 }
 """Parts of paths that lead to something of alice's."""
 BODIES: dict[str, object] = {
@@ -297,6 +298,11 @@ async def conflict(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, job="new")
 
 
+async def address_held(asker: Asker, pair: Pair) -> httpx.Response:
+    await asker.client.post("/api/v1/jobs", content=scm_document("holder", address="workspace"))
+    return await asker.ask(pair, body=scm_document("new", address="workspace"), job="new")
+
+
 async def bad_document(asker: Asker, pair: Pair) -> httpx.Response:
     if "/cluster/config" in pair.template:
         return await as_admin(asker, pair, {"expectedVersion": "0"})
@@ -317,6 +323,9 @@ async def no_config(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def read_only(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("/{address}"):
+        await asker.client.post("/api/v1/jobs", content=scm_document("holder", address="workspace"))
+        return await asker.ask(pair)
     if pair.template.endswith(("/shares", "/key")):
         await saved(asker.api, await asker.api.store.jobs.find("hello", "alice"), {"state": State.STOPPED})
         return await asker.ask(pair)
@@ -435,6 +444,8 @@ RECIPES: dict[str, Recipe] = {
     "NoTokenError": plain,
     "NoJobSshInfoError": plain,
     "ConflictJobError": conflict,
+    "ConflictAddressError": address_held,
+    "NoAddressError": plain,
     "InvalidProtocolError": bad_document,
     "ReadOnlyJobError": read_only,
     "NotFinishedJobError": not_finished,

@@ -42,10 +42,10 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-async def find_job(store: Store, name: names.LoginName) -> Job | None:
-    """The job that a login name means, of any owner."""
+async def find_job(store: Store, name: names.LoginName, user: str = "") -> Job | None:
+    """The job that a login name means, of any owner; the workspace names of ``user`` come first."""
     if name.alias:
-        return await store.jobs.by_alias(name.alias)
+        return await store.jobs.by_alias(name.alias, user)
     try:
         return await store.jobs.find(name.job, name.user)
     except NoSuchJob:
@@ -88,7 +88,7 @@ class Door:
         if self.text == ANY_USER and credential.kind is CredentialKind.JOB_KEY and credential.job is not None:
             job = await job_of(self._store, credential.job)
         else:
-            job = await find_job(self._store, self._name)
+            job = await find_job(self._store, self._name, credential.user)
         self.job_seen = job.uid if job is not None else None
         return job
 

@@ -23,10 +23,11 @@ from pai_backend.api.queries import (
     ValidateQuery,
 )
 from pai_backend.api.services.attempts import AttemptService
-from pai_backend.api.services.jobs import JobService
+from pai_backend.api.services.jobs import JobService, SubmitTerms
 from pai_backend.api.services.listing import ListService
 from pai_backend.api.wire import MEDIA_TYPE, JobDetail, JobList, Said, Submitted, Validation
 from pai_backend.model.errors import (
+    AddressTaken,
     DocumentError,
     NameTaken,
     NoSuchJob,
@@ -98,13 +99,14 @@ class JobsHandler(DocumentHandler):
             takes_document=True,
             answer=Submitted,
             status=202,
-            raises=(DocumentError, NoVirtualCluster, NoSuchStorage, NameTaken, TooLarge),
+            raises=(DocumentError, NoVirtualCluster, NoSuchStorage, NameTaken, AddressTaken, TooLarge),
         )
     )
     async def post(self, query: SubmitQuery) -> Submitted:
         """Take a document."""
         self.ctx.limits.submissions.take(self.user.name)
-        return await self.jobs.submit(self.user, self.body(), query.name, query.filename, replace=query.replace)
+        terms = SubmitTerms(query.name, query.replace, query.address, self.request.headers.get("Idempotency-Key", ""))
+        return await self.jobs.submit(self.user, self.body(), query.filename, terms)
 
 
 class ValidateHandler(DocumentHandler):

@@ -17,10 +17,12 @@ from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import DEFAULT_OPENPAI_PAGE, ExecutionType, ListQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.job_keys import JobKeyService
+from pai_backend.api.services.jobs import SubmitTerms
 from pai_backend.api.services.listing import ListService
 from pai_backend.api.wire import Said
 from pai_backend.auth.users import User
 from pai_backend.model.errors import (
+    AddressTaken,
     DocumentError,
     Forbidden,
     InvalidParameters,
@@ -40,7 +42,7 @@ VERSION = 1
 OBSOLETE = "killAllOnCompletedTaskNumber is obsolete; use minFailedTaskCount and minSucceededTaskCount."
 _ANYBODY = User("", admin=True)
 """Who sees the rows of all jobs: for lists alone."""
-_SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NoSuchStorage, NameTaken, TooLarge)
+_SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NoSuchStorage, NameTaken, AddressTaken, TooLarge)
 _SUBMITTED_FOR = (*_SUBMITTED, Forbidden)
 
 
@@ -59,7 +61,7 @@ class _Submits(DocumentHandler):
                 f"Only {owner} may submit jobs of {owner}.", hint=f"Use /api/v1/user/{self.user.name}/jobs."
             )
         self.ctx.limits.submissions.take(self.user.name)
-        job = await self.jobs.create(self.user, self.body(), name, "")
+        job = await self.jobs.create(self.user, self.body(), "", SubmitTerms(name))
         self._say_obsolete(job)
         self.set_header("Location", f"/api/v1/user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='~')}")
         return await AttemptService(self.ctx).detail(self.user, job.id, version=VERSION)

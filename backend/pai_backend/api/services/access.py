@@ -41,7 +41,9 @@ class AccessService:
         key = await gateway_host_public_key(self._ctx.store)
         alias = f"pai-{self._ctx.site.name}"
         lines = await gateway_known_hosts(self._ctx.store, address.host, address.port, alias)
+        held = await self._ctx.store.addresses.held_by(job) if job.user == user.name else ""
         return SshAnswer(
+            address=held,
             host=address.host,
             port=address.port,
             host_key_alias=alias,

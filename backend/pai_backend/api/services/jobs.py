@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -19,6 +20,7 @@ from pai_backend.auth.users import User
 from pai_backend.launch.directories import TaskReach, directories
 from pai_backend.launch.jupyter import open_listener_warnings
 from pai_backend.lifecycle.retry import fresh_tasks
+from pai_backend.model import address
 from pai_backend.model.alias import job_alias
 from pai_backend.model.errors import (
     DocumentError,
@@ -42,13 +44,30 @@ from pai_backend.protocol.position import path_text
 from pai_backend.scheduling.jobs.quota import misfits
 from pai_backend.storage.reach import TeamMount
 from pai_backend.store.base import NewEvent
+from pai_backend.store.submission_keys import SubmissionKey
 
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
 MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
+MAX_KEY = 255
+"""Characters of an Idempotency-Key."""
 _READS_AS_UID = "has the form of a job uid (j and 16 hexadecimal digits), which is reserved"
 _ANOTHER_NAME = "Choose another name."
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
+
+
+@dataclass(frozen=True)
+class SubmitTerms:
+    """What a request says about the document that it brings."""
+
+    name: str | None = None
+    """The job's name instead of the document's."""
+    replace: bool = False
+    """Whether jobs that are in the way are stopped and replaced."""
+    address: str | None = None
+    """The workspace name instead of the document's; empty: none."""
+    key: str = ""
+    """``Idempotency-Key``: the same submission again, with the same key, is answered with the same job."""
 
 
 class JobService:
@@ -57,30 +76,36 @@ class JobService:
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
 
-    async def submit(
-        self, user: User, text: bytes, name: str | None, filename: str, *, replace: bool = False
-    ) -> Submitted:
+    async def submit(self, user: User, text: bytes, filename: str, terms: SubmitTerms) -> Submitted:
         """Take a document and store a waiting job; raises as :meth:`create`."""
-        job = await self.create(user, text, name, filename, replace=replace)
-        shown = present.detail(job, self._ctx.site, self._ctx.gateway())
+        job = await self.create(user, text, filename, terms)
+        shown = present.detail(job, self._ctx.site, self._ctx.gateway(), address=job.spec.address)
         # Its values were validated a line above; doing it twice would cost a tenth of the whole request.
         return Submitted.model_construct(**dict(shown), status=202, message=f"job {job.name} is submitted")
 
-    async def create(self, user: User, text: bytes, name: str | None, filename: str, *, replace: bool = False) -> Job:
+    async def create(self, user: User, text: bytes, filename: str, terms: SubmitTerms) -> Job:
         """Take a document and store a waiting job; with ``replace`` in the place of the one that has its name.
 
-        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster, or no
-        account for their tasks), NoSuchStorage, NameTaken.
+        Raises DocumentError, InvalidParameters (bad ``terms``), NoVirtualCluster, Forbidden (a virtual cluster, or no
+        account for their tasks), NoSuchStorage, NameTaken, AddressTaken.
         """
         document, warnings = await self._read(user, text, filename)
-        if name is None:
+        if terms.name is None:
             _check_name(document)
-        spec = _renamed(document.spec, name)
+        spec = _addressed(_renamed(document.spec, terms.name), terms.address)
+        key = _submission_key(terms, text, filename)
         await self._ctx.need_account(user)
         job = new_job(user.name, spec, warnings, self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.jobs.submit(
-            job, text, filename, _media_type(filename, text), events, secrets=document.secrets, replace=replace
+            job,
+            text,
+            filename,
+            _media_type(filename, text),
+            events,
+            secrets=document.secrets,
+            replace=terms.replace,
+            key=key,
         )
 
     async def validate(self, user: User, text: bytes, filename: str) -> Validation:
@@ -114,7 +139,8 @@ class JobService:
         idles = job.spec.idle_timeout_s is not None and not job.state.final
         clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
         doubt = await staleness_of(job, self._ctx)
-        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt)
+        held = await self._ctx.store.addresses.held_by(job)
+        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
         """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""
@@ -321,6 +347,24 @@ def _renamed(spec: JobSpec, name: str | None) -> JobSpec:
         fault = Fault(path="?name", message=f"name {wrong or _READS_AS_UID}", hint=_ANOTHER_NAME)
         raise InvalidParameters(fault.message, errors=[fault], hint=fault.hint)
     return spec.model_copy(update={"name": name})
+
+
+def _addressed(spec: JobSpec, name: str | None) -> JobSpec:
+    if name is None:
+        return spec
+    if name and not address.is_address(name):
+        fault = Fault(path="?address", message=f"address may hold {address.ALLOWED}", hint=_ANOTHER_NAME)
+        raise InvalidParameters(fault.message, errors=[fault], hint=fault.hint)
+    return spec.model_copy(update={"address": name})
+
+
+def _submission_key(terms: SubmitTerms, text: bytes, filename: str) -> SubmissionKey | None:
+    if not terms.key:
+        return None
+    if not terms.key.isascii() or not terms.key.isprintable() or len(terms.key) > MAX_KEY:
+        raise InvalidParameters(f"An Idempotency-Key is printable ASCII of at most {MAX_KEY} characters.")
+    said = repr((terms.name, terms.replace, terms.address, filename))
+    return SubmissionKey.of(terms.key, text, said.encode("utf-8", "surrogatepass"))
 
 
 def _media_type(filename: str, text: bytes) -> str:

@@ -78,6 +78,8 @@ class _Writer:
     def _extras(self) -> dict[str, Any]:
         """The extras; of v2's ``jupyterPai`` what v1 has no field for either, all else in it has become fields."""
         extras = dict(self.spec.extras)
+        if not self.is_v2 and self.spec.address and isinstance(own := extras.get(KEY, {}), dict):
+            extras[KEY] = {**own, "address": self.spec.address}  # OpenPAI refuses unknown fields of the job
         if self.is_v2:
             extras.pop(KEY, None)
             if own := written_fields(self.spec):

@@ -1,0 +1,39 @@
+"""Workspace names of the caller's."""
+
+from __future__ import annotations
+
+from pai_backend.api import present
+from pai_backend.api.address_wire import AddressList, AddressService, AddressWire
+from pai_backend.api.context import ApiContext
+from pai_backend.auth.users import User
+from pai_backend.store.addresses import Address
+
+
+class AddressesService:
+    """What users have reserved."""
+
+    def __init__(self, ctx: ApiContext) -> None:
+        self._ctx = ctx
+
+    async def list(self, user: User) -> AddressList:
+        """The caller's names, in order."""
+        found = await self._ctx.store.addresses.of_user(user.name)
+        return AddressList(data=tuple([await self._shown(address) for address in found]))
+
+    async def release(self, user: User, name: str) -> None:
+        """Reserve a name of the caller's no longer. Raises NoSuchAddress, ReadOnlyJob."""
+        await self._ctx.store.addresses.release(user.name, name)
+
+    async def _shown(self, address: Address) -> AddressWire:
+        holder = address.holder
+        job = None if holder is None else await self._ctx.store.jobs.by_alias(address.alias)
+        services = () if job is None else tuple(present.services(job, self._ctx.site))
+        return AddressWire(
+            name=address.name,
+            alias=address.alias,
+            created_at=address.created_at,
+            job=None if job is None else job.id,
+            uid=None if job is None else job.uid,
+            state=None if job is None else job.state,
+            services=tuple(AddressService(label=each.label, url=each.url, path_url=each.path_url) for each in services),
+        )
