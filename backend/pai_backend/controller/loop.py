@@ -32,6 +32,7 @@ from pai_backend.controller.ports import Placing
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import BEAT_S, ControllerClaim, HeldByAnother
+from pai_backend.launch.service_addresses import ServiceSite
 from pai_backend.lifecycle.derive import KEEP
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
@@ -168,6 +169,7 @@ class ControllerOptions:
     jobs are kept, 0 for not at all. ``reach``: what is read of storages for whom; none but the default one if absent.
     ``cluster``: the cluster configuration as the settings give it. ``keep_orphans``: how long tasks that the database
     does not know are kept; None: until an administrator ends them. ``keep_jobs``: which finished jobs are kept.
+    ``services``: where tasks are told that their services are found.
     """
 
     holder: str
@@ -181,6 +183,7 @@ class ControllerOptions:
     keep_orphans: timedelta | None = None
     cluster: Setting = field(default_factory=Setting)
     keep_jobs: Retention = field(default_factory=Retention)
+    services: ServiceSite | None = None
 
 
 class Controller:
@@ -203,7 +206,7 @@ class Controller:
         self._clock = clock
         self._rng = rng or random.Random()
         self._lease = LeaseKeeper(store, options.holder, options.lease_ttl_s, options.lock, clock)
-        self._planner = Planner(store, options.default_fs_uri, options.reach, clock)
+        self._planner = Planner(store, options.default_fs_uri, options.reach, clock, options.services)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Decide until ``stop``. Known trouble starts a new tenure; anything else is a bug and is raised."""

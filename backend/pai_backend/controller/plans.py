@@ -28,6 +28,7 @@ from pai_backend.launch.directories import directories
 from pai_backend.launch.job_info import PartsMemory
 from pai_backend.launch.jupyter import TOKEN_VARIABLE
 from pai_backend.launch.plan import build_plan
+from pai_backend.launch.service_addresses import ServiceSite
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid, slot_of
 from pai_backend.model.job import Job, Task
@@ -142,8 +143,10 @@ class Planner:
         default_fs_uri: str = "",
         reach: StorageReach | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        services: ServiceSite | None = None,
     ) -> None:
         self._store = store
+        self._services = services
         self._clock = clock
         self.secrets = JobSecrets(store)
         self.records = JobRecords(store)
@@ -187,6 +190,7 @@ class Planner:
                 secrets=values,
                 parts=self._parts.of(job),
                 image_login=login,
+                services=self._services,
             )
         except UnresolvedTag as tag:
             raise StartRefused(f"The document has no value for a tag: {tag}.") from None

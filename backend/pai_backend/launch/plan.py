@@ -19,6 +19,7 @@ from typing import Any
 from pai_backend.launch.directories import Pairs, comma, directories, own_ports, resource, text_of_count
 from pai_backend.launch.job_info import JobParts, job_parts
 from pai_backend.launch.room import VARIABLE_BYTES, entry_bytes
+from pai_backend.launch.service_addresses import FAMILY, ServiceSite, service_variables
 from pai_backend.launch.spelling import qizhi_twins, second_spellings
 from pai_backend.model.errors import Bug
 from pai_backend.model.job import Job, Task
@@ -174,13 +175,14 @@ def build_plan(
     secrets: Mapping[str, Any] = NO_SECRETS,
     parts: JobParts | None = None,
     image_login: RegistryLogin | None = None,
+    services: ServiceSite | None = None,
 ) -> TaskPlan:
     """The plan for ``task`` where it is placed; a function of its arguments alone.
 
     ``extra_env`` holds defaults that the platform adds, such as a token for Jupyter: jobEnvs may set the
     same names and win, so the document's word on its own programs stands. ``secrets`` are the values of the
     document's secrets, and ``parts`` the job's ``job_parts``, made here when they are not given: a caller that
-    plans many tasks of a job passes them.
+    plans many tasks of a job passes them. ``services``: where they are found, for variables with their addresses.
 
     Raises Bug when the task has no placement, UnresolvedTag when a v2 document names a secret that it does
     not have; neither holds a value.
@@ -192,6 +194,10 @@ def build_plan(
     env = environment(job, task, secrets=secrets, parts=parts)
     for name, value in extra_env.items():
         env.setdefault(name, value)
+    if services is not None:
+        addresses = service_variables(job, task, services)
+        more = {TRUNCATED: ",".join(filter(None, [env.get(TRUNCATED), FAMILY]))}
+        env |= more if addresses is None else addresses
     where = directories(job, default_fs_uri)
     plan = TaskPlan(
         uid=task.uid,

@@ -90,6 +90,10 @@ def expected_variables(room: Room, job: JobDetail, own: TaskWire, told: dict[str
         "PAI_CONTAINER_SSH_PORT": str(ssh),
         "PAI_TASK_ROLE_INSTANCES": "main:0,main:1,side.car:0",
     }
+    for service in job["services"]:
+        if (service["role"], service["index"]) == (own["role"], own["index"]):
+            table[f"PAI_SERVICE_BASE_PATH_{service['label']}"] = service["pathUrl"]
+            table[f"PAI_SERVICE_URL_{service['label']}"] = service["url"]
     for number, role in enumerate(job["taskRoles"]):
         table |= of_role(number, role)
     return table
@@ -126,6 +130,7 @@ def documented(expected: dict[str, str]) -> set[str]:
     rows = [line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     patterns = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     conditional = {"PAI_ENV_TRUNCATED", "PAI_KILL_ALL_ON_COMPLETED_TASK_NUM"}
+    conditional |= {"PAI_SERVICE_BASE_PATH_<label>", "PAI_SERVICE_URL_<label>"}  # not where no port is asked for
     regexes = {name: re.compile(PLACE.sub("[a-z0-9._]+", name)) for name in patterns}
     lacking = {name for name, regex in regexes.items() if not any(regex.fullmatch(key) for key in expected)}
     unknown = {key for key in expected if not any(regex.fullmatch(key) for regex in regexes.values())}

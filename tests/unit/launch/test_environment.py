@@ -12,6 +12,7 @@ import pytest
 
 from pai_backend.launch.plan import TRUNCATED, environment, path_variables
 from pai_backend.launch.room import LEFT_OUT_FIRST
+from pai_backend.launch.service_addresses import ServiceSite, service_variables
 from pai_backend.model.job import Job
 
 MakeJob = Callable[..., Job]
@@ -304,7 +305,14 @@ def test_the_page_has_each_variable_and_no_other(document_job: DocumentJob) -> N
     spec = job.spec.model_copy(update={"kill_all_on_completed": 1})
     table = environment(job.model_copy(update={"spec": spec}), job.tasks[0])
     by_engines = {"PAI_TASK_UID"}
-    given = {*table, *path_variables(table, work_dir="/w", job_info_file="/i"), TRUNCATED, *by_engines}
+    services = service_variables(job, job.tasks[0], ServiceSite("localhost", lambda: "http://localhost:1"))
+    given = {
+        *table,
+        *(services or ()),
+        *path_variables(table, work_dir="/w", job_info_file="/i"),
+        TRUNCATED,
+        *by_engines,
+    }
     parts = {"role": "task_1", "index": "0", "label": "(jupyter|http|ssh)", "number": "0"}
     patterns = {name: re.sub(r"<(\w+)>", lambda part: parts[part[1]], name) for name in documented()}
     assert [name for name, pattern in patterns.items() if not any(re.fullmatch(pattern, real) for real in given)] == []

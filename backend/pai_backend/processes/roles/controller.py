@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from pai_backend.controller.configuring import Setting
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
 from pai_backend.engine.local.retention import FolderRetention, KeepRule
+from pai_backend.launch.service_addresses import ServiceSite
+from pai_backend.platform.listening import kept_port
 from pai_backend.processes.components import Components, ReadyLine, RoleError
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
@@ -73,6 +76,7 @@ async def run(components: Components, ready: ReadyLine) -> None:
         keep_jobs=deletion.Retention(
             timedelta(days=settings.jobs.keep_days), settings.jobs.keep_number, settings.jobs.keep_bytes
         ),
+        services=ServiceSite(settings.api.service_domain, partial(api_url, settings)),
     )
     if not options.default_fs_uri:
         log.warning(
@@ -100,6 +104,12 @@ async def run(components: Components, ready: ReadyLine) -> None:
         sweeping = group.create_task(_sweep(components))
         await controller.run(components.stop)
         sweeping.cancel()
+
+
+def api_url(settings: Settings) -> str | None:
+    """Where users reach the API, as far as this process can tell: its port may be one that it has not chosen yet."""
+    port = settings.api.port or kept_port(settings.data_dir / "api.port")
+    return settings.api.public_url or (f"http://{settings.api.host}:{port}" if port else None)
 
 
 async def _sweep(components: Components) -> None:
