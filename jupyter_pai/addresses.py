@@ -1,16 +1,26 @@
-"""Which address of a service works from this machine, for a browser on it. The panel decides for its own browser."""
+"""Which address of a service works from this machine, for a browser on it. The panel decides for its own browser.
+
+``labextension/src/address.ts`` decides likewise.
+"""
 
 from __future__ import annotations
 
 import http.client
+import re
 import urllib.request
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from jupyter_pai.endpoint import Endpoint
+from jupyter_pai.errors import BackendAway
 from jupyter_pai.wire_types import Ticket
 
 REACHED = "/.pai/reached"
 """Where an own address shows whose it is. Source: docs/rest.md, Service proxy."""
 WAIT_S = 10.0
+PAGE_BYTES = 1 << 18
+_LOOPBACK = re.compile(r"localhost|.+\.localhost|127(\.\d+){3}|::1")
+_FROM_ROOT = re.compile(r"""\s(?:href|src)\s*=\s*["'](/(?!/)[^"']*)""", re.IGNORECASE)
 
 
 def reaches_own(ticket: Ticket) -> bool:
@@ -29,6 +39,61 @@ def reaches_own(ticket: Ticket) -> bool:
         return False
 
 
-def address_of(ticket: Ticket, backend_url: str) -> str:
-    """The service's own address, or that below the backend's where the own one does not lead to it from here."""
-    return ticket["url"] if reaches_own(ticket) else urljoin(f"{backend_url}/", ticket["pathUrl"])
+def address_of(ticket: Ticket, endpoint: Endpoint) -> str:
+    """The service's own address where it leads to the backend from here, else that below the backend's.
+
+    Raises BackendAway, with what is missing, when the service works at neither.
+    """
+    if reaches_own(ticket):
+        return ticket["url"]
+    root = urljoin(f"{endpoint.url}/", service_path(ticket).lstrip("/") + "/")
+    if not ticket["isJupyter"] and _leaves(_page(root, endpoint.token), urlsplit(root).path):
+        raise BackendAway(
+            "The service uses addresses from the root of its host, so it does not work below the backend's path. "
+            "It needs an address of its own.",
+            hint=f"Add --local: then a port of this machine leads to it. {_missing(ticket, endpoint)}",
+        )
+    return urljoin(f"{endpoint.url}/", ticket["pathUrl"].lstrip("/"))
+
+
+def service_path(ticket: Ticket) -> str:
+    """``/s/<service alias>``, below the backend's address."""
+    return ticket["pathUrl"].partition("/.pai/")[0]
+
+
+def _missing(ticket: Ticket, endpoint: Endpoint) -> str:
+    own = urlsplit(ticket["url"])
+    host = own.hostname or ""
+    if not _LOOPBACK.fullmatch(host):
+        domain = host.partition(".")[2]
+        return f"Or add a wildcard DNS record, *.{domain}, that leads to the backend."
+    if _LOOPBACK.fullmatch(urlsplit(endpoint.url).hostname or ""):
+        return f"Or forward the backend's port by the same number: ssh -L {own.port}:localhost:{own.port} SERVER"
+    return "Or let an administrator set api.service_domain to a domain whose names all lead to the backend."
+
+
+class _Below(urllib.request.HTTPRedirectHandler):
+    """Follows redirects within a service only, so that the token goes nowhere else."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def redirect_request(self, req: urllib.request.Request, *rest: Any) -> urllib.request.Request | None:
+        """Called by urllib; the last argument is the new address."""
+        return super().redirect_request(req, *rest) if str(rest[-1]).startswith(self._root) else None
+
+
+def _page(root: str, token: str) -> str:
+    """The beginning of the page at that address; empty when there is none."""
+    request = urllib.request.Request(root, headers={"Authorization": f"Bearer {token}", "Accept": "text/html"})
+    try:
+        with urllib.request.build_opener(_Below(root)).open(request, timeout=WAIT_S) as answer:
+            is_page = answer.headers.get_content_type() == "text/html"
+            return answer.read(PAGE_BYTES).decode("latin-1") if is_page else ""
+    except (OSError, http.client.HTTPException):  # nothing answers yet: the address shows why
+        return ""
+
+
+def _leaves(page: str, path: str) -> bool:
+    """Whether a page names something from the root of its host that is not below ``path``."""
+    return any(not address.startswith(path) for address in _FROM_ROOT.findall(page))

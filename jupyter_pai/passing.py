@@ -1,4 +1,4 @@
-"""Passes one HTTP exchange or WebSocket from a Jupyter handler to the backend and back.
+"""Passes one HTTP exchange or WebSocket from a handler to the backend and back.
 
 Answers are streamed piece by piece with back-pressure; request bodies are as Jupyter's server gives
 them, whole and within its ``max_body_size``.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from jupyter_server.base.handlers import JupyterHandler
@@ -17,6 +19,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import HTTPHeaders, parse_response_start_line
 from tornado.iostream import StreamClosedError
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
+from tornado.web import RequestHandler
 from tornado.websocket import (
     WebSocketClientConnection,
     WebSocketClosedError,
@@ -37,13 +40,20 @@ MAX_MESSAGE_BYTES = 100 * 1024 * 1024  # kernels send images and tables as one m
 _SENDABLE_CLOSE_CODES = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015), *range(3000, 5000)})
 
 
+def _as_it_is(name: str, value: str) -> str:
+    return value
+
+
 @dataclass(frozen=True)
 class Hop:
-    """Where a request goes: the path with query at the backend, and how it is seen from outside."""
+    """Where a request goes: the path with query at the backend, and what its headers become on the way."""
 
     target: str
     service: bool
-    prefix: str = ""
+    headers: Callable[[str], HTTPHeaders]
+    """Those of the request, given the token that lets in at the backend."""
+    shown: Callable[[str, str], str] = _as_it_is
+    """The value of a header of the answer, by its name in lower case, as the browser gets it."""
 
 
 def _target(handler: JupyterHandler) -> tuple[str, str]:
@@ -56,30 +66,30 @@ def _target(handler: JupyterHandler) -> tuple[str, str]:
 
 def api_hop(handler: JupyterHandler) -> Hop:
     """For ``…/pai/api/…``."""
-    return Hop(_target(handler)[1], service=False)
+    headers = partial(relay.request_headers, handler.request.headers, keep_browser=False)
+    return Hop(_target(handler)[1], service=False, headers=headers)
 
 
 def service_hop(handler: JupyterHandler) -> Hop:
     """For ``…/pai/s/…``."""
     prefix, target = _target(handler)
-    return Hop(target, service=True, prefix=prefix)
 
-
-def _headers(handler: JupyterHandler, client: AsyncClient, hop: Hop) -> HTTPHeaders:
-    headers = relay.request_headers(handler.request.headers, client.endpoint.token, keep_browser=hop.service)
-    if hop.service:
+    def headers(token: str) -> HTTPHeaders:
+        passed = relay.request_headers(handler.request.headers, token, keep_browser=True)
         # The backend writes redirects, cookies and Jupyters' pages for the address that the browser has.
-        headers["X-Forwarded-Prefix"] = hop.prefix
-        headers["X-Forwarded-Proto"] = handler.request.protocol
+        passed["X-Forwarded-Prefix"] = prefix
+        passed["X-Forwarded-Proto"] = handler.request.protocol
         login = handler.identity_provider.get_cookie_name(handler)
-        relay.keep_service_cookies(headers, "; ".join(handler.request.headers.get_list("Cookie")), {login})
-    return headers
+        relay.keep_service_cookies(passed, "; ".join(handler.request.headers.get_list("Cookie")), {login})
+        return passed
+
+    return Hop(target, service=True, headers=headers)
 
 
 class _Answer:
     """Writes the backend's answer to the browser as it arrives."""
 
-    def __init__(self, handler: JupyterHandler, hop: Hop) -> None:
+    def __init__(self, handler: RequestHandler, hop: Hop) -> None:
         self.begun = False
         self._handler = handler
         self._hop = hop
@@ -106,6 +116,7 @@ class _Answer:
         for name, value in relay.response_headers(self._headers):
             if self._hop.service and name.lower() in OF_ORIGIN:
                 continue
+            value = self._hop.shown(name.lower(), value)
             if name.lower() in single:
                 self._handler.add_header(name, value)
             else:
@@ -118,14 +129,14 @@ class _Answer:
         await self._handler.flush()
 
 
-async def http(handler: JupyterHandler, link: BackendLink, hop: Hop) -> None:
+async def http(handler: RequestHandler, link: BackendLink, hop: Hop) -> None:
     """One exchange. Raises BackendAway without an answer when nothing has been written yet."""
     client = await link.client()
     answer = _Answer(handler, hop)
     request = HTTPRequest(
         client.endpoint.url + hop.target,
         method=handler.request.method or "GET",
-        headers=_headers(handler, client, hop),
+        headers=hop.headers(client.endpoint.token),
         body=handler.request.body
         if handler.request.body or handler.request.method in ("POST", "PUT", "PATCH")
         else None,
@@ -157,7 +168,7 @@ async def http(handler: JupyterHandler, link: BackendLink, hop: Hop) -> None:
 
 
 def _broken(
-    handler: JupyterHandler, answer: _Answer, client: AsyncClient, link: BackendLink, error: BaseException
+    handler: RequestHandler, answer: _Answer, client: AsyncClient, link: BackendLink, error: BaseException
 ) -> None:
     """The exchange ended early: raises BackendAway while that can still be said, else cuts the answer off."""
     connection = handler.request.connection
@@ -213,9 +224,8 @@ class WebSocketPair:
         self._upstream.close(code if code in _SENDABLE_CLOSE_CODES else None, self._handler.close_reason)
 
 
-async def websocket(handler: JupyterHandler, link: BackendLink, hop: Hop) -> WebSocketPair:
+async def websocket(handler: WebSocketHandler, link: BackendLink, hop: Hop) -> WebSocketPair:
     """Open the backend's side. Raises BackendAway, or the error that the backend refused with."""
-    assert isinstance(handler, WebSocketHandler)
     client = await link.client()
     offered = [
         item.strip() for item in handler.request.headers.get("Sec-WebSocket-Protocol", "").split(",") if item.strip()
@@ -224,7 +234,7 @@ async def websocket(handler: JupyterHandler, link: BackendLink, hop: Hop) -> Web
     scheme = "wss" if base.scheme == "https" else "ws"
     request = HTTPRequest(
         f"{scheme}://{base.netloc}{base.path}{hop.target}",
-        headers=_headers(handler, client, hop),
+        headers=hop.headers(client.endpoint.token),
         connect_timeout=CONNECT_TIMEOUT_S,
         request_timeout=CONNECT_TIMEOUT_S,
     )

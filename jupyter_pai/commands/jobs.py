@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from jupyter_pai import access, render
-from jupyter_pai.addresses import address_of
+from jupyter_pai.addresses import address_of, service_path
 from jupyter_pai.commands.arguments import (
     INDEX,
     JOB,
@@ -24,6 +24,7 @@ from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_character
 from jupyter_pai.share_text import listed
 from jupyter_pai.verbs import argument, flag, one_of, verb
 from jupyter_pai.wire import FINAL_STATES
+from jupyter_pai.wire_types import Ticket
 
 STREAMS = ("all", "stdout", "stderr")
 LOG_PAGE_BYTES = 1_048_576  # that the API gives of a log unless asked for more
@@ -222,22 +223,58 @@ def move(args: argparse.Namespace, out: Output) -> int:
     argument("--role", help="the task's role", completer=role_names),
     argument("--index", type=int, help="the task's index"),
     flag("--print", dest="only_print", help="print the address, open nothing"),
+    flag("--local", help="lead a port of this machine to the service, until Ctrl-C"),
 )
 def open_service(args: argparse.Namespace, out: Output) -> int:
     """Open a service in the browser.
 
     The address signs in once, within a minute. It is the service's own where that leads to the backend from here,
-    else the path below the backend's.
+    else the path below the backend's. Where an application works at neither, it says what is missing. ``--local`` needs
+    neither: a port of this machine leads to the service over the connection that the other verbs use.
     """
+    if args.local and out.in_cell:
+        raise ClientError(
+            "--local runs until Ctrl-C.", code="InvalidParametersError", hint="Run `pai open --local` in a shell."
+        )
     with connected() as client:
         job = client.job(args.job)
         label = access.service_label(job, args.label)
         ticket = client.ticket(job["uid"], label, role=args.role, index=args.index)
-    address = address_of(ticket, client.api.endpoint.url)
+    if args.local:
+        return _open_local(ticket, args, out)
+    # A notebook's browser may be anywhere: its link is chosen there.
+    address = "" if out.in_cell else address_of(ticket, client.api.endpoint)
     out.ticket(client, ticket, address)
-    if not (args.only_print or out.as_json or out.in_cell):
+    if not out.in_cell:
+        _show(address, args, out)
+    return OK
+
+
+def _show(address: str, args: argparse.Namespace, out: Output) -> None:
+    if not (args.only_print or out.as_json):
         import webbrowser
 
         if not webbrowser.open(address):
             out.progress("No browser could be started; open the address above within a minute.")
+
+
+def _open_local(ticket: Ticket, args: argparse.Namespace, out: Output) -> int:
+    import asyncio
+    from functools import partial
+
+    from jupyter_pai.endpoint import resolve
+    from jupyter_pai.local_service import LocalService
+
+    async def serve() -> None:
+        service = LocalService(partial(resolve, start=True), service_path(ticket))
+        address = service.listen(0)
+        out.result({"url": address}, address)
+        out.progress("Ctrl-C ends it.")
+        _show(address, args, out)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await service.close()
+
+    asyncio.run(serve())
     return OK

@@ -5,7 +5,11 @@ Names and ports that are mapped in the browser stand for other machines. The Jup
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -80,6 +84,34 @@ def test_behind_a_forwarded_port_jupyter_opens_and_what_else_is_to_be_forwarded_
             service = found.open_service(PLAIN, "web")
             service.wait_for_url(f"http://{PLAIN}--web.localhost:{remedy[1]}/")
             expect(service.locator("p")).to_have_text("echo of hello")
+
+
+@contextmanager
+def opened_locally(site: LabSite, job: str) -> Iterator[str]:
+    """The address that ``pai open --local`` shows on a laptop whose ``pai`` knows the Jupyter server alone."""
+    own = {"PAI_URL": f"{site.url}pai", "PAI_TOKEN": site.token, "HOME": str(site.root / "laptop")}
+    command = [sys.executable, "-m", "jupyter_pai.cli", "open", job, "--local", "--print"]
+    process = subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        process.stdout.close()
+
+
+def test_without_any_panel_a_local_port_leads_through_the_jupyter_server(site: LabSite, playwright: Playwright) -> None:
+    with visit(playwright, "MAP nowhere 127.0.0.1") as found:
+        with opened_locally(site, PLAIN) as address:
+            found.page.goto(address)
+            found.page.wait_for_url(f"http://{urlsplit(address).netloc}/")
+            expect(found.page.locator("p")).to_have_text("echo of hello")
+            assert PLAIN in address
+        with opened_locally(site, NAME) as address:
+            found.page.goto(address)
+            found.page.wait_for_url(f"http://{urlsplit(address).netloc}/**/tree")
+            found.use_jupyter(found.page)
 
 
 def test_behind_a_reverse_proxy_jupyter_opens_below_its_prefix(

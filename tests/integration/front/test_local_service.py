@@ -1,0 +1,95 @@
+"""The origin of its own that ``pai open --local`` gives a service: who may come in, and what passes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import pytest_asyncio
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.websocket import websocket_connect
+
+from jupyter_pai.local_service import COOKIE, LocalService
+from tests.support.running_fake import RunningFake
+
+FORBIDDEN, FOUND, OK, CREATED = 403, 302, 200, 201
+SERVICE = "x--web"
+
+
+class Local:
+    """A local service before a fake backend, and a browser that was sent there."""
+
+    def __init__(self, service: LocalService) -> None:
+        self.service = service
+        self.address = service.listen(0)
+        self.port = urlsplit(self.address).port
+        self.session = {"Cookie": f"{COOKIE}={service.session}"}
+
+    async def ask(self, target: str, method: str = "GET", **headers: str) -> httpx.Response:
+        """One request; ``Host`` is the right one unless another is given. Underscores of names stand for dashes."""
+        given = {"Host": self.service.host} | {name.replace("_", "-"): value for name, value in headers.items()}
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+            return await client.request(method, f"http://127.0.0.1:{self.port}{target}", headers=given)
+
+
+@pytest_asyncio.fixture
+async def local() -> AsyncIterator[Local]:
+    with RunningFake() as fake:
+        service = LocalService(lambda: fake.endpoint, f"/s/{SERVICE}")
+        yield Local(service)
+        await service.close()
+
+
+@pytest.mark.asyncio
+async def test_only_the_browser_that_has_the_key_comes_in(local: Local) -> None:
+    assert (await local.ask("/")).status_code == FORBIDDEN
+    assert (await local.ask("/", Cookie=f"{COOKIE}=guessed")).status_code == FORBIDDEN
+    assert (await local.ask("/.pai/local?key=guessed")).status_code == FORBIDDEN
+    way = urlsplit(local.address)
+    signed_in = await local.ask(f"{way.path}?{way.query}")
+    assert (signed_in.status_code, signed_in.headers["Location"]) == (FOUND, "/")
+    cookie = signed_in.headers["Set-Cookie"]
+    assert cookie.startswith(local.session["Cookie"])
+    assert {"HttpOnly", "SameSite=Lax"} <= set(cookie.split("; "))
+    assert (await local.ask("/a", **local.session)).status_code == OK
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "host", ["localhost:{port}", "127.0.0.1:{port}", "evil.example:{port}", "y--web.localhost:{port}"]
+)
+async def test_another_name_of_this_machine_leads_nowhere(local: Local, host: str) -> None:
+    assert (await local.ask("/", Host=host.format(port=local.port), **local.session)).status_code == FORBIDDEN
+
+
+@pytest.mark.asyncio
+async def test_a_page_of_another_origin_can_neither_send_nor_open_a_websocket(local: Local) -> None:
+    for foreign in ({"Origin": "http://evil.example"}, {"Sec_Fetch_Site": "same-site"}):
+        assert (await local.ask("/", "POST", **local.session, **foreign)).status_code == FORBIDDEN
+    own = {"Origin": f"http://{local.service.host}"}
+    assert (await local.ask("/", "POST", **local.session, **own)).status_code == CREATED
+    address = f"ws://127.0.0.1:{local.port}/echo"
+    host = {"Host": local.service.host, **local.session}
+    with pytest.raises(HTTPClientError) as refused:
+        await websocket_connect(HTTPRequest(address, headers={**host, "Origin": "http://evil.example"}))
+    assert refused.value.code == FORBIDDEN
+    socket = await websocket_connect(HTTPRequest(address, headers={**host, **own}))
+    await socket.write_message("hello")
+    assert await socket.read_message() is not None
+    socket.close()
+
+
+@pytest.mark.asyncio
+async def test_the_service_is_asked_below_its_path_with_the_users_token_and_without_ours(local: Local) -> None:
+    cookie = f"{COOKIE}={local.service.session}; theme=dark"
+    for target in ("/a%20b?q=1", f"/s/{SERVICE}/a%20b?q=1"):
+        answer = await local.ask(target, Cookie=cookie, X_Forwarded_Prefix="/elsewhere")
+        seen = answer.json()
+        assert (seen["path"], seen["query"]) == (f"/s/{SERVICE}/a%20b", "q=1")
+        assert seen["headers"]["Cookie"] == "theme=dark"
+        assert seen["headers"]["Authorization"].startswith("Bearer ")
+        assert local.service.session not in answer.text
+        assert seen["headers"].get("X-Forwarded-Prefix", "") == ""
+        assert "_xsrf=inner; Path=/" in answer.headers.get_list("Set-Cookie")
