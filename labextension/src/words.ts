@@ -72,41 +72,48 @@ export function dialectWord(dialect: string): string {
   return names[dialect] ?? dialect;
 }
 
-/** Why a service cannot be opened from this browser, and the line that changes it. */
+/** Why a service of a job cannot be opened from this browser, and what to run or change. */
 export function missingWords(
+  trans: TranslationBundle,
+  job: string,
+  label: string,
+  missing: Missing
+): string {
+  return [
+    trans.__(
+      '%1 uses addresses from the root of its host, so it does not work below the path of this Jupyter server. It needs an address of its own.',
+      label
+    ),
+    remedyWords(trans, label, missing),
+    trans.__(
+      'Or run this in a shell of this computer: pai open %1 %2 --local',
+      job,
+      label
+    )
+  ].join(' ');
+}
+
+function remedyWords(
   trans: TranslationBundle,
   label: string,
   missing: Missing
 ): string {
-  const why = trans.__(
-    '%1 uses addresses from the root of its host, so it does not work below the path of this Jupyter server. It needs an address of its own.',
-    label
-  );
   switch (missing.kind) {
     case 'port':
-      return [
-        why,
-        trans.__(
-          'This computer does not reach the backend. Forward its port beside that of Jupyter, then open %1 again: ssh -L %2:localhost:%2 SERVER',
-          label,
-          missing.port
-        )
-      ].join(' ');
+      return trans.__(
+        'This computer does not reach the backend. Forward its port beside that of Jupyter, then open %1 again: ssh -L %2:localhost:%2 SERVER',
+        label,
+        missing.port
+      );
     case 'domain':
-      return [
-        why,
-        trans.__(
-          'The backend has no domain for services. Set api.service_domain in its configuration to a domain whose names all lead to it.'
-        )
-      ].join(' ');
+      return trans.__(
+        'The backend has no domain for services. Set api.service_domain in its configuration to a domain whose names all lead to it.'
+      );
     case 'names':
-      return [
-        why,
-        trans.__(
-          'Names below %1 do not lead to the backend from here. Add a wildcard DNS record: *.%1',
-          missing.domain
-        )
-      ].join(' ');
+      return trans.__(
+        'Names below %1 do not lead to the backend from here. Add a wildcard DNS record: *.%1',
+        missing.domain
+      );
   }
 }
 

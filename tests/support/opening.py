@@ -68,6 +68,7 @@ class Visit:
         self.press_open(name, label)
         said = self.page.get_by_role("dialog")
         expect(said).to_contain_text("It needs an address of its own")
+        expect(said).to_contain_text(f"pai open {name} {label} --local")
         assert len(self.context.pages) == 1
         text = said.inner_text()
         said.get_by_role("button", name="Close").click()

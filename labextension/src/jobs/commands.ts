@@ -101,7 +101,7 @@ async function openService(
   // Before the first await: browsers allow a new tab only while they handle a click.
   const tab = options.openTab();
   try {
-    const { services } = await client.job(job);
+    const { name, services } = await client.job(job);
     const service = serviceOf(services, args);
     if (!service) {
       tab?.close();
@@ -116,7 +116,7 @@ async function openService(
       // Not a notification, which would cut the line to copy off.
       await showDialog({
         title: trans.__('No address of %1 works in this browser', label),
-        body: missingWords(trans, label, way.missing),
+        body: missingWords(trans, name, label, way.missing),
         buttons: [Dialog.okButton({ label: trans.__('Close') })]
       });
       return;
