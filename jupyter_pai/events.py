@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,13 @@ SCHEMA_FILE = Path(__file__).parent / "event_schemas" / "job" / "v1.yaml"
 class EventFollower:
     """Emits every event of the backend; waits while there is no backend, and never starts one."""
 
-    def __init__(self, link: BackendLink, logger: EventLogger, log: logging.Logger) -> None:
+    def __init__(
+        self, link: BackendLink, logger: EventLogger, log: logging.Logger, noticed: Callable[[], None] = lambda: None
+    ) -> None:
         self._link = link
         self._logger = logger
         self._log = log
+        self._noticed = noticed
         self._position: str | None = None
 
     async def run(self) -> None:
@@ -34,6 +38,7 @@ class EventFollower:
                 async for item in client.follow_all_events(position=self._position):
                     self._position = item["position"]
                     self._logger.emit(schema_id=SCHEMA_ID, data={"position": item["position"], **item["event"]})
+                    self._noticed()
             except BackendAway as error:
                 self._log.info("Job events have stopped: %s", error.message)
                 self._link.lost(client)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from pathlib import Path
 from typing import ClassVar
 
 from jupyter_server.extension.application import ExtensionApp
@@ -13,8 +14,13 @@ from traitlets import Bool, Unicode
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.connect_handlers import ConnectHandler, DoctorHandler
 from jupyter_pai.endpoint import Endpoint, resolve
+from jupyter_pai.errors import ClientError
 from jupyter_pai.events import SCHEMA_FILE, EventFollower
 from jupyter_pai.handlers import RelayedJobsHandler, RelayedKeysHandler, StreamHandler, TicketHandler
+from jupyter_pai.kernels.handlers import KernelsHandler
+from jupyter_pai.kernels.records import KernelRecords
+from jupyter_pai.kernels.server_kernels import ServerKernels, is_supported
+from jupyter_pai.kernels.server_specs import JobKernelSpecManager, SpecsRefresher, extend
 from jupyter_pai.output_handler import OutputHandler
 from jupyter_pai.service_handler import ServiceHandler
 
@@ -43,7 +49,10 @@ class PaiExtension(ExtensionApp):
         "config_file": "PAI_BACKEND_CONFIG",
     }
 
-    _following: asyncio.Task[None] | None = None
+    _tasks: tuple[asyncio.Task[None], ...] = ()
+    _specs: JobKernelSpecManager | None = None
+    _refresher: SpecsRefresher | None = None
+    _kernels: ServerKernels | None = None
 
     def initialize_settings(self) -> None:
         """Called by the server before the routes are made."""
@@ -55,6 +64,27 @@ class PaiExtension(ExtensionApp):
         assert self.serverapp is not None
         assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.register_event_schema(SCHEMA_FILE)
+
+        self._specs = extend(self.serverapp)
+        if self._specs is not None:  # the base class copied the server's settings, and copies them back
+            self.settings["kernel_spec_manager"] = self._specs
+        self._refresher = None if self._specs is None else SpecsRefresher(self.link, self._specs, self.log)
+        self._kernels = self._lasting_kernels()
+        if self._kernels is not None and not _loop_runs():
+            # Before the server listens: a tab that finds no session for its notebook would start another kernel.
+            self.serverapp.io_loop.run_sync(self._kernels.adopt)
+
+    def _lasting_kernels(self) -> ServerKernels | None:
+        """What lets kernels in jobs outlive this server; None where that cannot be."""
+        assert self.serverapp is not None
+        if self._specs is None or not is_supported(self.serverapp.kernel_manager):
+            return None
+        try:
+            records = KernelRecords.of_server(Path(self.serverapp.runtime_dir), self.serverapp.root_dir)
+        except OSError as error:
+            self.log.warning("Kernels in jobs will end with this server: %s", error)
+            return None
+        return ServerKernels(self.serverapp, records, self.log)
 
     def _find(self) -> Endpoint:
         return resolve(start=self.start_embedded)
@@ -72,6 +102,7 @@ class PaiExtension(ExtensionApp):
                 (r"/pai/connect/([^/]+)", ConnectHandler, route),
                 (r"/pai/doctor/([^/]+)", DoctorHandler, route),
                 (r"/pai/output/([^/]+)", OutputHandler, route),
+                (r"/pai/kernels", KernelsHandler, {"refresher": self._refresher, "kernels": self._kernels}),
                 (r"/pai/s/(.*)", ServiceHandler, route),
             ]
         )
@@ -80,14 +111,37 @@ class PaiExtension(ExtensionApp):
         """Called when the server's loop runs."""
         assert self.serverapp is not None
         assert self.serverapp.event_logger is not None
-        follower = EventFollower(self.link, self.serverapp.event_logger, self.log)
-        self._following = asyncio.create_task(follower.run())
+        noticed = self._refresher.changed.set if self._refresher is not None else lambda: None
+        follower = EventFollower(self.link, self.serverapp.event_logger, self.log, noticed)
+        works = [follower.run()]
+        if self._refresher is not None:
+            works += [self._refresher.run(), self._find_running()]
+        if self._kernels is not None:
+            works.append(self._kernels.watch())
+        self._tasks = tuple(asyncio.create_task(work) for work in works)
+
+    async def _find_running(self) -> None:
+        """Use a backend that is configured or runs already, so that the launcher lists kernels in its jobs."""
+        with contextlib.suppress(ClientError):
+            await asyncio.to_thread(resolve, start=False)
+            await self.link.client()
 
     async def stop_extension(self) -> None:
         """Called when the server ends, also when it never came to run. The backend goes on."""
-        if self._following is not None:
-            self._following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._following
-            self._following = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = ()
+        if self._kernels is not None:
+            await self._kernels.leave()
+            self._kernels = None
         self.link.close()
+
+
+def _loop_runs() -> bool:
+    """Whether this is called from a loop that runs: some programs start a server within one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

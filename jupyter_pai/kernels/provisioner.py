@@ -7,6 +7,7 @@ environment goes into the task: only variables of the kernel spec do.
 from __future__ import annotations
 
 import signal
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -40,6 +41,9 @@ class JobProvisioner(KernelProvisionerBase):
     records: ClassVar[KernelRecords | None] = None
     """What a Jupyter server knows of its kernels after a restart. It sets this; a kernel that is noted lives on."""
 
+    live: ClassVar[weakref.WeakSet[JobProvisioner]] = weakref.WeakSet()
+    """All of this process."""
+
     remote: RemoteKernel | None = None
 
     @property
@@ -51,6 +55,8 @@ class JobProvisioner(KernelProvisionerBase):
         """The exit status; None while the kernel runs, and while the network is away and it is thought to."""
         if self.remote is None:
             return 0
+        if self.remote.reason and self.records is not None:
+            return None  # the server says so itself: a restarter would try to start it again and again
         return self.remote.status
 
     async def wait(self) -> int | None:
@@ -100,13 +106,15 @@ class JobProvisioner(KernelProvisionerBase):
             raise
         self.connection_info = info
         if self.records is not None and self.kernel_id:
-            self.records.note(self.kernel_id, self._manager.kernel_name, remote.place, info)
+            local = str(Path(remote.ip).parent)
+            self.records.note(self.kernel_id, self._manager.kernel_name, remote.place, info, local)
         return info
 
     async def _reach(self, place: Place, *, new: bool) -> None:
         keep_s = LONELY_S if self.records is None else None
         remote = RemoteKernel(place, self.log, keep_s=keep_s, python=self.python)
         self.remote = remote
+        self.live.add(self)
         try:
             await remote.run(remote.open(new=new))
         except BaseException:
@@ -114,10 +122,15 @@ class JobProvisioner(KernelProvisionerBase):
             remote.end()
             raise
 
+    def description(self) -> dict[str, str]:
+        """How the kernel stands, for the panel."""
+        assert self.remote is not None
+        return {"id": self.kernel_id or "", "job": self.job, "state": self.remote.state, "reason": self.remote.waiting}
+
     async def attach(self, place: Place, key: str) -> KernelConnectionInfo:
-        """Take a kernel that runs already, with the key of its messages. Raises KernelFailed."""
+        """Take a kernel that runs already, with the key of its messages. Whether it still does is seen later."""
         self._session.key = key.encode()
-        await self._reach(place, new=False)
+        await self._reach(place, new=False)  # which waits for no connection
         self.connection_info = self.connection()
         return self.connection_info
 

@@ -6,7 +6,6 @@ not take each other's kernels: each locks a directory of files as long as it run
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -32,6 +31,7 @@ class KernelRecord:
     kernel_name: str
     place: Place
     key: str
+    local: str
     sessions: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -45,6 +45,10 @@ class KernelRecords:
     @classmethod
     def of_server(cls, runtime_dir: Path, root_dir: str) -> KernelRecords:
         """The records of a server with that root directory that no other server uses now. Raises OSError."""
+        try:
+            import fcntl
+        except ImportError:  # Windows, where kernels in jobs do not run at all
+            raise OSError("this system has no locks on files") from None
         name = hashlib.sha256(root_dir.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         for number in range(MOST_SERVERS):
             directory = runtime_dir / "pai-kernels" / f"{name}-{number}"
@@ -62,13 +66,13 @@ class KernelRecords:
         """Let another server have them."""
         os.close(self._lock)
 
-    def note(self, kernel_id: str, kernel_name: str, place: Place, info: KernelConnectionInfo) -> None:
+    def note(self, kernel_id: str, kernel_name: str, place: Place, info: KernelConnectionInfo, local: str) -> None:
         """Remember a kernel that has started."""
         key = info["key"]
         before = self.get(kernel_id)
         text = key.decode() if isinstance(key, bytes) else str(key)
         sessions = before.sessions if before is not None else []
-        self._write(KernelRecord(kernel_id, kernel_name, place, text, sessions))
+        self._write(KernelRecord(kernel_id, kernel_name, place, text, local, sessions))
 
     def note_sessions(self, kernel_id: str, sessions: list[dict[str, str]]) -> None:
         """Remember which documents use a kernel, when that has changed."""

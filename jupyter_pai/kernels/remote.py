@@ -102,21 +102,33 @@ class RemoteKernel:
         """What stands before ``-<channel>`` in the names of the local sockets."""
         return str(self._local / "k")
 
+    @property
+    def state(self) -> str:
+        """``waiting`` for its job, ``connected``, ``connecting`` or ``ended``."""
+        if self.reason:
+            return "ended"
+        if self.waiting:
+            return "waiting"
+        return "connected" if self._streams.link.connected.is_set() else "connecting"
+
     def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Do work on the kernel's own loop; awaitable on any other."""
         return asyncio.wrap_future(self._thread.start(work))
 
     async def open(self, *, new: bool) -> None:
-        """Reach the kernel's holder, which is made when ``new``; else a backend that is away is waited for, too.
+        """Reach the kernel's holder, which is made when ``new``: waits for a job that waits, and raises KernelFailed.
 
-        Waits for a job that waits. Raises KernelFailed.
+        Otherwise returns before it is reached. What clients send meanwhile arrives later.
         """
         self._new = new
         self._streams = Streams(secrets.token_hex(8), self._told)
         first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._working = [asyncio.create_task(self._keep_connected(first)), asyncio.create_task(self._notice_sleep())]
         try:
-            await first
+            if new:
+                await first
+            else:
+                first.add_done_callback(lambda done: done.exception())  # which is the kernel's reason as well
             await self._listen()
         except BaseException:
             await self.close()
