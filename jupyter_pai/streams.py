@@ -20,8 +20,7 @@ from jupyter_pai.wire_types import Event, PlacedEvent
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
 
-COMPLETE = (1000, "complete")
-"""How the backend closes a stream that has no more to send. Servers whose ping timed out say 1000 too."""
+NORMAL_CLOSE = 1000
 PATIENCE_S = 60.0  # a restarting backend is back within seconds; a minute also bears a busy machine
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
@@ -97,7 +96,7 @@ async def _one_connection(client: AsyncClient, path: str, query: Query) -> Async
             yield message
     finally:
         connection.close()
-    if (connection.close_code, connection.close_reason) != COMPLETE:
+    if connection.close_code != NORMAL_CLOSE:
         raise BackendAway(f"The stream from {client.endpoint.url} broke off (close code {connection.close_code}).")
 
 

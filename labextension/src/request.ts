@@ -4,7 +4,6 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import { HEARTBEAT } from './stream';
 import type { Way } from './address';
 import { wayTo } from './address';
 import type {
@@ -387,11 +386,7 @@ export class PaiClient implements IPaiClient {
 
   private _socket(path: string, query: Query): WebSocket {
     const { wsUrl, appendToken, token, WebSocket } = this._settings;
-    const signed = {
-      ...query,
-      heartbeat: HEARTBEAT,
-      token: appendToken ? token : undefined
-    };
+    const signed = { ...query, token: appendToken ? token : undefined };
     return new WebSocket(
       withQuery(URLExt.join(wsUrl, 'pai/api/v2', path), signed)
     );

@@ -46,7 +46,7 @@ export class FakeSocket {
 
   onopen: (() => void) | null = null;
   onmessage: ((message: { data: unknown }) => void) | null = null;
-  onclose: ((event: { code: number; reason: string }) => void) | null = null;
+  onclose: ((event: { code: number }) => void) | null = null;
   binaryType = 'blob';
   closed = false;
 
@@ -65,10 +65,10 @@ export class FakeSocket {
   }
 
   /** The connection ends. */
-  end(code: number, reason = ''): void {
+  end(code: number): void {
     if (!this.closed) {
       this.closed = true;
-      this.onclose?.({ code, reason });
+      this.onclose?.({ code });
     }
   }
 }

@@ -80,7 +80,7 @@ describe('LogModel', () => {
   it('says when there will be no more', async () => {
     tail('all', 0);
     await follow();
-    sockets()[0].end(1000, 'complete');
+    sockets()[0].end(1000);
     expect(model.state.complete).toBe(true);
   });
 

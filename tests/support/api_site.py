@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import cast
 
 import httpx
-import tornado.httpserver
 import tornado.netutil
 
-from pai_backend.access.proxy import ServiceProxy, proxy_rules
+from pai_backend.access.proxy import ServiceProxy, leftover_rule
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
 from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
@@ -37,6 +36,7 @@ from pai_backend.model.node import Gpu, Node
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.sql import Store
+from tests.support.face import serving
 from tests.support.sealing import KEYS
 
 ALICE, BOB, ROOT = "alice-token-0123456789", "bob-token-0123456789", "root-token-0123456789"
@@ -188,13 +188,10 @@ async def running_api(
         task_reach=task_reach or TaskReach(),
         accounts=task_accounts,
     )
-    server = tornado.httpserver.HTTPServer(make_application(ctx, proxy_rules(proxy)))
-    server.add_socket(listener)
     try:
-        yield ApiSite(url, store, engine, changes, ctx, gateway, checks)
+        async with serving(listener, make_application(ctx, [leftover_rule(proxy.domain)]), proxy):
+            yield ApiSite(url, store, engine, changes, ctx, gateway, checks)
     finally:
-        server.stop()
-        await server.close_all_connections()
         if ctx.files is not None:
             ctx.files.close()
         await changes.aclose()

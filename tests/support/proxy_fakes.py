@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
-from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.routing import RuleRouter
 from tornado.web import Application, RequestHandler
 
-from pai_backend.access.proxy import ServiceProxy, proxy_rules
+from pai_backend.access.proxy import ServiceProxy, leftover_rule
 from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target
@@ -24,6 +23,7 @@ from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Placement
 from pai_backend.model.spec import PortSpec
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
+from tests.support.face import serving
 
 KEY = "0123456789abcdef" * 4
 TOKENS = {"alice-token": ("alice", False), "bob-token": ("bob", False), "root-token": ("root", True)}
@@ -202,15 +202,11 @@ async def running_proxy(
         public_url=public_url,
     )
     api = Application([("/.*", _Api)])
-    server = HTTPServer(RuleRouter([*proxy_rules(proxy), ("/.*", api)]))
-    sockets = bind_sockets(0, "127.0.0.1")
-    server.add_sockets(sockets)
-    under_test = ProxyUnderTest(proxy, store, engine, clock, sockets[0].getsockname()[1], entrants)
-    try:
-        yield under_test
-    finally:
-        for client in under_test.clients:
-            await client.aclose()
-        server.stop()
-        await proxy.aclose()
-        await server.close_all_connections()
+    (listener,) = bind_sockets(0, "127.0.0.1")
+    under_test = ProxyUnderTest(proxy, store, engine, clock, listener.getsockname()[1], entrants)
+    async with serving(listener, RuleRouter([leftover_rule(proxy.domain), ("/.*", api)]), proxy):
+        try:
+            yield under_test
+        finally:
+            for client in under_test.clients:
+                await client.aclose()

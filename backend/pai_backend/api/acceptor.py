@@ -28,12 +28,12 @@ from tornado.httputil import (
 )
 from tornado.iostream import IOStream
 
+from pai_backend.access.proxy import BranchingStream, Entrance
+from pai_backend.access.proxy.client import Client
 from pai_backend.api.forwarded import source
 
 log = logging.getLogger(__name__)
 
-IDLE_S = 60.0
-"""How long a connection may wait for the whole header of a request, its first or the next."""
 AT_ONCE = 16
 """Connections accepted before others have the loop: each takes a third of a millisecond."""
 SHED = 128
@@ -73,7 +73,15 @@ class WaitingConnections(HTTPServerConnectionDelegate):
         """Have the request's ``remote_ip`` be whom a proxy of ours asks for."""
         context: Any = getattr(request_conn, "context", None)
         if self._proxies and context is not None and isinstance(context.address, tuple):
-            context.remote_ip = source(context.address[0], headers.get_list("X-Forwarded-For"), self._proxies)
+            context.remote_ip = self.source(context.address[0], headers.get_list("X-Forwarded-For"))
+
+    def source(self, peer: str, forwarded_for: Sequence[str]) -> str:
+        """Whom a proxy of ours asks for, else ``peer``."""
+        return source(peer, forwarded_for, self._proxies) if self._proxies else peer
+
+    def waits(self, client: Client) -> None:
+        """A connection that asks for services waits for a request."""
+        self._waiting[client] = None
 
     def begun(self, server_conn: object) -> None:
         """The connection has a request."""
@@ -83,6 +91,9 @@ class WaitingConnections(HTTPServerConnectionDelegate):
         """Close the connection that has waited longest for a request; False when none waits."""
         while self._waiting:
             connection, _ = self._waiting.popitem(last=False)
+            if isinstance(connection, Client):
+                connection.close()
+                return True
             assert isinstance(connection, HTTP1ServerConnection)  # the one kind that tornado's server has
             if not connection.stream.closed():
                 connection.stream.close()
@@ -124,6 +135,8 @@ class Acceptor:
 
     def __init__(self, listener: socket.socket, server: HTTPServer, waiting: WaitingConnections, most: int) -> None:
         self._listener, self._server, self._waiting = listener, server, waiting
+        self.entrance: Entrance | None = None
+        """Where requests for services go; None while there is no database."""
         self.most = most
         self._room = most
         self._streams: weakref.WeakSet[IOStream] = weakref.WeakSet()
@@ -135,7 +148,27 @@ class Acceptor:
     @property
     def open(self) -> int:
         """Connections that are open, tunnels and streams among them."""
-        return sum(not stream.closed() for stream in list(self._streams))
+        there = len(self.entrance) if self.entrance is not None else 0
+        return there + sum(not stream.closed() for stream in list(self._streams))
+
+    def waits(self, client: Client) -> None:
+        """A connection of the entrance waits for a request."""
+        self._waiting.waits(client)
+
+    def works(self, client: Client) -> None:
+        """It waits no longer."""
+        self._waiting.begun(client)
+
+    def source(self, peer: str, forwarded_for: Sequence[str]) -> str:
+        """Whom a proxy of ours asks for, else ``peer``."""
+        return self._waiting.source(peer, forwarded_for)
+
+    def adopt(self, connection: socket.socket, address: tuple[object, ...], data: bytes = b"") -> None:
+        """Serve a connection, of which ``data`` has been read."""
+        stream = BranchingStream(connection, address, lambda: self.entrance, data)
+        stream.set_nodelay(True)  # once, not for each answer: pieces of a stream must not wait for each other
+        self._streams.add(stream)
+        self._server.handle_stream(stream, address)
 
     def close(self) -> None:
         """Stop accepting connections."""
@@ -162,10 +195,7 @@ class Acceptor:
                 connection.close()  # all are at work
                 continue
             self._room -= 1
-            stream = IOStream(connection)
-            stream.set_nodelay(True)  # once, not for each answer: pieces of a stream must not wait for each other
-            self._streams.add(stream)
-            self._server.handle_stream(stream, address)
+            self.adopt(connection, address)
 
     def _make_room(self) -> None:
         """Count what is open, which may be less than was accepted, and close those that have waited longest."""

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-import h11
-
+from pai_backend.access.proxy.http1 import BadMessage
 from pai_backend.access.proxy.service import Dialer
 from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest, Wire
 from pai_backend.engine.base import Engine, EngineError, GpuMeter, GpuUse
@@ -89,7 +88,7 @@ async def activity(engine: Dialer, server: Server) -> Activity:
         last = [_time(each.get("last_activity")) for each in (*kernels, *terminals)]
     except (EngineError, OSError, TimeoutError, NoResponse) as error:
         raise Unread(f"the Jupyter server of task {server.task.name} does not answer") from error
-    except (ValueError, RecursionError, h11.LocalProtocolError) as error:
+    except (ValueError, RecursionError, BadMessage) as error:
         raise Unread(f"the Jupyter server of task {server.task.name} gives an unexpected answer") from error
     return Activity(any(each.get("execution_state") == "busy" for each in kernels), max(last, default=""))
 
@@ -114,11 +113,11 @@ async def _get(engine: Dialer, server: Server, path: str, *, may_miss: bool = Fa
                 raise ValueError("too long")
     finally:
         request.close()
-    if response.status_code == 404:
+    if response.status == 404:
         if may_miss:  # a server without terminals
             return []
         raise ValueError("no Jupyter")
-    if response.status_code != 200:
+    if response.status != 200:
         raise Unread(f"the Jupyter server of task {server.task.name} rejects its known token")
     listed = json.loads(body)
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):

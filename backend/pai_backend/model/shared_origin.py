@@ -6,8 +6,8 @@ Services at path addresses share the API's origin, and those below Jupyter's add
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Protocol
 
 OF_ORIGIN: Final = frozenset(
     {
@@ -32,10 +32,21 @@ OF_ORIGIN: Final = frozenset(
 """Headers of an answer that speak for its whole origin, in lower case."""
 
 
-def asks_for_worker(headers: Mapping[str, str]) -> bool:
+class Headers(Protocol):
+    """The fields of a request, found by names in any case."""
+
+    def __contains__(self, name: str, /) -> bool:
+        """Whether there is such a field."""
+        ...
+
+    def get(self, name: str, default: str, /) -> str:
+        """Its value."""
+        ...
+
+
+def asks_for_worker(headers: Headers) -> bool:
     """Whether a browser fetches the script of a service worker, which would answer for pages from then on.
 
-    ``headers`` finds names in any case.
     Source: Service Workers, §4.1 (``Service-Worker: script``); Fetch, §2.2.5 (the destination ``serviceworker``).
     """
     return "Service-Worker" in headers or headers.get("Sec-Fetch-Dest", "").lower() == "serviceworker"

@@ -16,7 +16,6 @@ import { NodesSection } from './nodes';
 import { OrphansSection } from './orphans';
 import type { IUseProps } from './queue';
 import { QueueTable } from './queue';
-import { liveWord } from '../words';
 
 /** What the page needs. */
 interface IPageProps {
@@ -155,7 +154,7 @@ export function ClusterUse(props: IPageProps): JSX.Element {
       <header>
         <h2>{trans.__('Cluster')}</h2>
         <span data-live={live} role="status">
-          {use && liveWord(trans, live)}
+          {live ? trans.__('Live') : ''}
         </span>
       </header>
       {problem && <ProblemBox problem={problem} trans={trans} />}

@@ -18,7 +18,7 @@ from tests.support.thin_client import closure, make_client, requirements
 
 RUN_TIMEOUT_S = 120
 REMEDY = "pip install 'jupyter-pai[backend]'"
-SERVING = ["alembic", "asyncssh", "h11", "kubernetes_asyncio", "pydantic_settings", "pynvml", "sqlalchemy"]
+SERVING = ["alembic", "asyncssh", "httptools", "kubernetes_asyncio", "pydantic_settings", "pynvml", "sqlalchemy"]
 """Modules that a notebook's image need not carry. argon2 and prometheus_client come with Jupyter's own server."""
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600), pytest.mark.xdist_group("ui")]

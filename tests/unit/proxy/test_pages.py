@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tornado.httputil import HTTPHeaders
 
+from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.pages import language, reply
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.testing.builders import make_job
@@ -16,8 +16,8 @@ BROWSER = {"Accept": "text/html,*/*"}
 
 def page(
     refused: Refused, may_reload: bool = True, headers: dict[str, str] | None = None
-) -> tuple[int, HTTPHeaders, str]:
-    answer = reply(refused, HTTPHeaders(BROWSER | (headers or {})), "id", may_reload=may_reload)
+) -> tuple[int, HeaderFields, str]:
+    answer = reply(refused, HeaderFields(BROWSER | (headers or {})), "id", may_reload=may_reload)
     return answer.status, answer.headers, answer.body.decode()
 
 
@@ -69,7 +69,7 @@ def test_a_page_of_something_final_does_not_load_itself_again() -> None:
 
 def test_programs_get_the_common_error_body() -> None:
     for notice in Notice:
-        answer = reply(Refused(notice, job=make_job("lab")), HTTPHeaders({"Accept": "*/*"}), "id-1", may_reload=True)
+        answer = reply(Refused(notice, job=make_job("lab")), HeaderFields({"Accept": "*/*"}), "id-1", may_reload=True)
         body = json.loads(answer.body)
         assert answer.status == notice.value.status
         assert body["code"] == notice.value.code

@@ -2,11 +2,12 @@
 
 ``https://<service alias>.<domain>/…`` is the address of a service; ``/s/<service alias>/…`` is the same below
 the api's own host name, for sites with one host name only. Start reading at ``service`` (who gets in, and where
-to) and ``exchange`` (one request from its first byte to its last). Knows tornado and h11; must not know SQL,
-an engine's kind, or the api's handlers.
+to), ``entrance`` (how a connection comes here) and ``exchange`` (one request from its first byte to its last). Reads
+HTTP with httptools; must not know SQL, an engine's kind, or the api's handlers.
 """
 
-from pai_backend.access.proxy.entrance import proxy_rules
+from pai_backend.access.proxy.branching import BranchingStream, leftover_rule
+from pai_backend.access.proxy.entrance import Entrance
 from pai_backend.access.proxy.service import Grant, ServiceProxy, User
 
-__all__ = ["Grant", "ServiceProxy", "User", "proxy_rules"]
+__all__ = ["BranchingStream", "Entrance", "Grant", "ServiceProxy", "User", "leftover_rule"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import h11
-from tornado.http1connection import HTTP1Connection
-from tornado.httputil import HTTPHeaders, HTTPInputError, HTTPOutputError, RequestStartLine, ResponseStartLine
-
+from pai_backend.access.proxy.client import Client
+from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import Upstream, response_headers
+from pai_backend.access.proxy.http1 import BadMessage, ResponseReader
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.proxy.rewriting import Rewriter, rewrite_for
 from pai_backend.access.proxy.scrub import TokenScrubber
@@ -25,9 +24,9 @@ class Answer:
     def __init__(
         self,
         request: UpstreamRequest,
-        client: HTTP1Connection,
+        client: Client,
         to: Upstream,
-        line: RequestStartLine,
+        method: str,
         *,
         wait_s: float,
         keep: Callable[[Wire], None],
@@ -43,67 +42,63 @@ class Answer:
         self._request = request
         self._client = client
         self._to = to
-        self._line = line
+        self._method = method
         self._wait_s = wait_s
         self._keep = keep
         self._used = used
         self._asked = asked
         self._request_complete = asyncio.Event()
-        self._deadline: asyncio.Timeout | None = None
+        self._deadline: float | None = None
+        self._is_late = False
 
     def request_complete(self) -> None:
         """The whole request has been sent: the time for an answer runs from now on."""
         self._request_complete.set()
-        if self._deadline is not None:
-            self._deadline.reschedule(asyncio.get_running_loop().time() + self._wait_s)
+        self._deadline = asyncio.get_running_loop().time() + self._wait_s
 
-    async def give(self) -> None:
-        """Pass the answer on, to its end. Raises Refused when there is none, StreamClosedError without a client."""
+    def look(self) -> None:
+        """Give up when the time for an answer is over. Called each second: a timer for each request costs more."""
+        if self._deadline is not None and not self.begun and asyncio.get_running_loop().time() >= self._deadline:
+            self._is_late = True
+            self._request.give_up()
+
+    async def give(self) -> bool:
+        """Pass the answer on, to its end. False after another protocol. Raises Refused when there is none."""
         try:
-            head = await self._head()
-            if head.status_code == 101:
+            head = await self._request.response()
+            if head.status == 101:
                 await self._switch(head)
-            else:
-                await self._pass(head)
-        except (NoResponse, HTTPInputError, HTTPOutputError) as error:
+                return False
+            await self._pass(head)
+        except (NoResponse, BadMessage) as error:
+            if self._is_late and not self.begun:
+                detail = f"Port {self._to.port}: no answer in {self._wait_s:g} s."
+                raise Refused(Notice.TOO_SLOW, detail) from error
             raise Refused(Notice.NO_ANSWER, f"Port {self._to.port}: {error}.") from error
+        return True
 
     def end(self) -> None:
         """Nothing more is wanted from the task: keep the connection if all has been said on it, else close it."""
         self._keep(self._request.wire)
 
-    async def _head(self) -> h11.Response | h11.InformationalResponse:
-        try:
-            async with asyncio.timeout(self._wait_s if self._request_complete.is_set() else None) as self._deadline:
-                return await self._request.response()
-        except TimeoutError as error:
-            raise Refused(Notice.TOO_SLOW, f"Port {self._to.port}: no answer in {self._wait_s:g} s.") from error
-        finally:
-            self._deadline = None
-
-    async def _pass(self, head: h11.Response | h11.InformationalResponse) -> None:
+    async def _pass(self, head: ResponseReader) -> None:
         headers = response_headers(head.headers, self._to)
-        code, bodiless = head.status_code, self._line.method == "HEAD" or head.status_code in _NO_BODY
-        if code == 204:
-            headers.pop("Content-Length", None)
-        filters = self._filters(headers)
-        if bodiless:
-            filters = []
+        is_bodiless = self._method == "HEAD" or head.status in _NO_BODY
+        if head.status == 204:
+            headers.drop("Content-Length")
+        filters = [] if is_bodiless else self._filters(headers)
         first = _fed(filters, self._request.chunk_at_hand())
         self.begun = True
-        await self._client.write_headers(ResponseStartLine("HTTP/1.1", code, _reason(head)), headers, first or None)
+        self._client.begin(head.status, head.reason, headers, first, is_bodiless=is_bodiless)
         async for chunk in self._request.chunks():
             if self._used is not None:
                 self._used()
             if data := _fed(filters, chunk):
-                await self._client.write(data)
+                await self._client.send(data)
         if rest := _flushed(filters):
-            await self._client.write(rest)
-        self._client.finish()
-        if self._line.version == "HTTP/1.0" and not bodiless and "Content-Length" not in headers:
-            self._client.close()  # the one way that HTTP/1.0 has to end such a body, even if it asked to keep open
+            await self._client.send(rest)
 
-    def _filters(self, headers: HTTPHeaders) -> list[TokenScrubber | Rewriter]:
+    def _filters(self, headers: HeaderFields) -> list[TokenScrubber | Rewriter]:
         """What the body of a Jupyter's page passes through: without its token, and below the path of its address."""
         found: list[TokenScrubber | Rewriter] = []
         content_type = headers.get("Content-Type", "")
@@ -114,24 +109,19 @@ class Answer:
             rewrite = rewrite_for(self._to.address.path, content_type)
             if rewrite is not None:
                 found.append(Rewriter(rewrite, self._to.prefix))
-                headers.pop("Content-Length", None)
+                headers.drop("Content-Length")
         if found and headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Refused(Notice.NO_ANSWER, "The page came compressed although it was asked for plain.")
         return found
 
-    async def _switch(self, head: h11.Response | h11.InformationalResponse) -> None:
+    async def _switch(self, head: ResponseReader) -> None:
         headers = response_headers(head.headers, self._to, upgraded=True)
         if headers.get("Upgrade", "").lower() != self._asked:
             raise NoResponse("it changed to a protocol that was not asked for")
-        await self._request_complete.wait()
-        lines = [f"HTTP/1.1 101 {_reason(head)}", *(f"{name}: {value}" for name, value in headers.get_all())]
-        early, reader, writer = self._request.take_over()
         self.begun = True
-        stream = self._client.detach()
-        stream.set_nodelay(True)
-        early_lines = "\r\n".join([*lines, "", ""]).encode("latin-1")
-        await stream.write(early_lines)
-        await tunnel(stream, reader, writer, early, self._used)
+        await self._request_complete.wait()
+        self._client.switch(head.reason, headers)
+        await tunnel(self._client, self._request.wire, self._request.take_over(), self._used)
 
 
 def _fed(filters: list[TokenScrubber | Rewriter], data: bytes) -> bytes:
@@ -145,7 +135,3 @@ def _flushed(filters: list[TokenScrubber | Rewriter]) -> bytes:
     for each in filters:
         data = each.feed(data) + each.flush()
     return data
-
-
-def _reason(head: h11.Response | h11.InformationalResponse) -> str:
-    return bytes(head.reason).decode("latin-1")

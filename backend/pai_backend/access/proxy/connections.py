@@ -24,16 +24,17 @@ class Connections:
     def take(self, way: Way) -> Wire | None:
         """A connection that is free for a request, or None."""
         wire = self._kept.take(way, asyncio.get_running_loop().time())
-        if wire is None or wire.is_quiet():
+        if wire is None or wire.take():
             return wire
         wire.close()
         return None
 
     def put(self, way: Way, wire: Wire) -> None:
         """Keep a connection if it can carry another request, else close it."""
-        if not wire.begin_again():
+        if not wire.is_free or not wire.take():
             wire.close()
             return
+        wire.was_used = True
         loop = asyncio.get_running_loop()
         for other in self._kept.put(way, wire, loop.time()):
             other.close()

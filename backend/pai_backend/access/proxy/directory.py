@@ -78,6 +78,8 @@ class Directory:
                 del self._answers[next(iter(self._answers))]  # the oldest
             answer = _Answer(self._clock(), asyncio.ensure_future(self._look_up(alias)))
             self._answers[alias] = answer
+        if answer.service.done():
+            return answer.service.result()
         # Shielded: one visitor who goes away must not take the answer from the others.
         return await asyncio.shield(answer.service)
 

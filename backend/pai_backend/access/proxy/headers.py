@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tornado.httputil import HTTPHeaders
-
 from pai_backend.access.proxy.address import Address, without_parameter
+from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.tickets import COOKIES
 from pai_backend.model.shared_origin import OF_ORIGIN, XSRF_COOKIE, XSRF_MARK, mark_of, without_foreign_xsrf
 
@@ -23,11 +22,14 @@ _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
 )
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
+_MAY_FORWARD = frozenset("xfv")  # the first letters of the next
 _FORWARDING = re.compile(r"x-forwarded-.*|forwarded|x-real-ip|x-scheme|x-original-.*|via", re.ASCII)
 _OUR_COOKIES = frozenset({*COOKIES, XSRF_MARK})
 _OURS = frozenset({"host", "http2-settings"})
 _PASSING_PROTOCOL = re.compile(r"(?!h[23]|http|tls)[a-z0-9._+-]+", re.ASCII)
 _FRAMING = frozenset({"content-length"})
+_NO_OPTIONS: frozenset[str] = frozenset()
+_NEVER_SENT = _HOP_BY_HOP | _CREDENTIALS | _OURS
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _BLANKS = "".join(map(chr, range(0x21)))
@@ -63,35 +65,38 @@ class Upstream:
         return self.outer_prefix + self.address.prefix if self.address.prefix else ""
 
 
-def connection_options(headers: HTTPHeaders) -> frozenset[str]:
+def connection_options(headers: HeaderFields) -> frozenset[str]:
     """The lower-case words of ``Connection``."""
+    if "Connection" not in headers:
+        return _NO_OPTIONS
     return frozenset(
         word.strip().lower() for value in headers.get_list("Connection") for word in value.split(",") if word.strip()
     )
 
 
-def wants_upgrade(headers: HTTPHeaders) -> bool:
+def wants_upgrade(headers: HeaderFields) -> bool:
     """Whether this request asks for one other protocol that passes through here, such as WebSocket.
 
     No kind of HTTP does, nor a list that may offer one (``h2c, websocket``): it would carry requests past these rules.
     """
     wanted = headers.get("Upgrade", "").lower()
-    return "upgrade" in connection_options(headers) and _PASSING_PROTOCOL.fullmatch(wanted) is not None
+    return wanted != "" and "upgrade" in connection_options(headers) and _PASSING_PROTOCOL.fullmatch(wanted) is not None
 
 
-def request_fields(headers: HTTPHeaders, to: Upstream, *, drop_token: bool = False) -> Fields:
+def request_fields(headers: HeaderFields, to: Upstream, *, drop_token: bool = False) -> Fields:
     """The header fields for the task; ``drop_token`` also from the address of the page that asks."""
-    dropped = _HOP_BY_HOP | _CREDENTIALS | _OURS | connection_options(headers)
+    dropped = _NEVER_SENT | connection_options(headers)
     if to.is_jupyter or to.token is not None:
         # Pages of a Jupyter are searched for its token and its addresses, which a compressed page would hide.
         dropped |= {"accept-encoding", "origin"}
+    if "Transfer-Encoding" in headers:
+        dropped |= _FRAMING
     cookies, hidden = passing_cookies(headers.get_list("Cookie"), shared_host=bool(to.address.prefix))
     fields: list[tuple[str, str]] = []
-    for name, value in headers.get_all():
-        low = name.lower()
+    for low, name, value in headers.triples:
         if low == "x-xsrftoken" and value in hidden:
             continue  # a page has copied it from a cookie
-        if low in dropped or _FORWARDING.fullmatch(low) or (low in _FRAMING and "Transfer-Encoding" in headers):
+        if low in dropped or (low[0] in _MAY_FORWARD and _FORWARDING.fullmatch(low)):
             continue
         if low == "referer" and drop_token:
             value = without_parameter(value, "token")
@@ -103,14 +108,14 @@ def request_fields(headers: HTTPHeaders, to: Upstream, *, drop_token: bool = Fal
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
 
 
-def _hop_fields(headers: HTTPHeaders) -> list[tuple[str, str]]:
+def _hop_fields(headers: HeaderFields) -> list[tuple[str, str]]:
     fields = [("Transfer-Encoding", "chunked")] if "Transfer-Encoding" in headers else []
     if wants_upgrade(headers):
         fields += [("Connection", "Upgrade"), ("Upgrade", headers["Upgrade"])]
     return fields
 
 
-def _identity_fields(headers: HTTPHeaders, to: Upstream) -> list[tuple[str, str]]:
+def _identity_fields(headers: HeaderFields, to: Upstream) -> list[tuple[str, str]]:
     fields = [
         ("X-Forwarded-For", to.remote_ip),
         ("X-Real-IP", to.remote_ip),
@@ -154,23 +159,17 @@ def request_target(address: Address, *, drop_token: bool) -> bytes:
     return b"".join(bytes([byte]) if 0x21 <= byte <= 0x7E else b"%%%02X" % byte for byte in raw)
 
 
-def response_headers(fields: Iterable[tuple[bytes, bytes]], to: Upstream, *, upgraded: bool = False) -> HTTPHeaders:
+def response_headers(fields: HeaderFields, to: Upstream, *, upgraded: bool = False) -> HeaderFields:
     """The header fields for the browser."""
-    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
-    listed = HTTPHeaders()
-    for name, value in pairs:
-        if name.lower() == "connection":
-            listed.add(name, value)
-    dropped = _HOP_BY_HOP | connection_options(listed)
-    if any(name.lower() == "transfer-encoding" for name, _ in pairs):
+    dropped = _HOP_BY_HOP | connection_options(fields)
+    if "Transfer-Encoding" in fields:
         dropped |= _FRAMING  # a length beside it is not the body's (RFC 9112 §6.3)
     if upgraded:
         dropped -= {"connection", "upgrade"}
     if to.address.prefix:
         dropped |= OF_ORIGIN
-    headers = HTTPHeaders()
-    for name, value in pairs:
-        low = name.lower()
+    headers = HeaderFields()
+    for low, name, value in fields.triples:
         if low in dropped:
             continue
         if low == "set-cookie":

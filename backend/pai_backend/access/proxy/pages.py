@@ -13,8 +13,7 @@ import html
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from tornado.httputil import HTTPHeaders
-
+from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.refusal import Refused
 from pai_backend.model.errors import ErrorBody
 from pai_backend.model.job import Job
@@ -53,7 +52,7 @@ class Reply:
     """A whole answer of our own."""
 
     status: int
-    headers: HTTPHeaders = field(default_factory=HTTPHeaders)
+    headers: HeaderFields = field(default_factory=HeaderFields)
     body: bytes = b""
 
     @property
@@ -96,7 +95,7 @@ def reached(proof: str) -> Reply:
     return Reply(200, headers, proof.encode())
 
 
-def reply(refused: Refused, headers: HTTPHeaders, request_id: str, *, may_reload: bool) -> Reply:
+def reply(refused: Refused, headers: HeaderFields, request_id: str, *, may_reload: bool) -> Reply:
     """The answer for a refused request: a page when the client asks for HTML, else JSON."""
     if "text/html" in headers.get("Accept", ""):
         return _page(refused, language(headers.get("Accept-Language", "")), may_reload)
@@ -153,7 +152,7 @@ def _facts(refused: Refused, lang: str) -> list[tuple[str, str]]:
     return facts
 
 
-def _refusal_headers(refused: Refused, content_type: str) -> HTTPHeaders:
+def _refusal_headers(refused: Refused, content_type: str) -> HeaderFields:
     headers = _headers(content_type)
     headers.add("Vary", "Accept, Accept-Language, Cookie, Authorization")
     if refused.notice.value.status == HTTPStatus.UNAUTHORIZED:
@@ -163,8 +162,8 @@ def _refusal_headers(refused: Refused, content_type: str) -> HTTPHeaders:
     return headers
 
 
-def _headers(content_type: str) -> HTTPHeaders:
-    return HTTPHeaders(
+def _headers(content_type: str) -> HeaderFields:
+    return HeaderFields(
         {
             "Content-Type": content_type,
             "Cache-Control": "no-store",

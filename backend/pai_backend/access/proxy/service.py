@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from tornado.httputil import HTTPServerRequest
-
-from pai_backend.access.proxy.address import REACHED, SIGN_IN, Address, query_values
+from pai_backend.access.proxy.address import REACHED, SIGN_IN, query_values
 from pai_backend.access.proxy.connections import Connections
 from pai_backend.access.proxy.directory import Directory, JobFinder, Service, ServicePlace
 from pai_backend.access.proxy.headers import Upstream
@@ -150,11 +149,11 @@ class ServiceProxy:
             is_jupyter=place is not None and place.is_jupyter,
         )
 
-    def incoming(self, request: HTTPServerRequest, address: Address) -> Incoming:
+    def seen_by_sender(self, found: Incoming) -> Incoming:
         """A request as its sender sees it: a proxy in front may have ended the TLS of an address that we tell users."""
-        found = Incoming.of(request, address)
         if not self._public_url:
             return found
+        address = found.address
         told = self._public_url if address.prefix else self._origin(address.service, self._public_url)
         return replace(found, scheme=urlsplit(told).scheme) if same_host(told, found.host) else found
 
@@ -222,6 +221,8 @@ class ServiceProxy:
         """
         if to.token is not None:
             return True
+        if not to.address.query and "Referer" not in incoming.headers:
+            return False
         page = incoming.headers.get("Referer", "").partition("#")[0].partition("?")[2]
         given = {*query_values(to.address.query, "token"), *query_values(page, "token")}
         if len(given) > MAX_TOKENS:  # each is looked up in the store
@@ -231,16 +232,21 @@ class ServiceProxy:
                 return True
         return False
 
-    def run(self, exchange: asyncio.Task[None]) -> None:
-        """Keep a task that carries a request until it is done."""
+    @contextmanager
+    def at_work(self, exchange: asyncio.Task[None]) -> Iterator[None]:
+        """Within it, a task carries a request: it is cut by :meth:`aclose`."""
         self._exchanges.add(exchange)
-        exchange.add_done_callback(self._exchanges.discard)
+        try:
+            yield
+        finally:
+            self._exchanges.discard(exchange)
 
     async def aclose(self) -> None:
         """Cut what is open: requests under way, tunnels, and connections to tasks."""
-        for exchange in self._exchanges:
+        exchanges = list(self._exchanges)
+        for exchange in exchanges:
             exchange.cancel()
-        await asyncio.gather(*self._exchanges, return_exceptions=True)
+        await asyncio.gather(*exchanges, return_exceptions=True)
         self._connections.close()
         self.watch.close()
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from tornado.httputil import HTTPHeaders, HTTPServerRequest
-
 from pai_backend.access.proxy.address import Address
+from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import wants_upgrade
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.tickets import COOKIE, HOST_COOKIE, Claims, TicketOffice
@@ -58,27 +57,12 @@ class Incoming:
 
     method: str
     address: Address
-    headers: HTTPHeaders
+    headers: HeaderFields
     host: str
     scheme: str
     remote_ip: str
-
-    @classmethod
-    def of(cls, request: HTTPServerRequest, address: Address) -> Incoming:
-        """From tornado's view of the request, which is the last hop's: no proxy in front is believed."""
-        return cls(
-            method=request.method or "",
-            address=address,
-            headers=request.headers,
-            host=request.host,
-            scheme=request.protocol,
-            remote_ip=request.remote_ip or "",
-        )
-
-    @property
-    def has_body(self) -> bool:
-        """Whether a body follows the header."""
-        return "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"
+    has_body: bool = False
+    """Whether a body follows the header."""
 
     @property
     def may_be_repeated(self) -> bool:
@@ -168,6 +152,6 @@ def same_host(origin: str, host: str) -> bool:
     return bool(parts.netloc) and parts.netloc.lower().removesuffix(default) == host.lower().removesuffix(default)
 
 
-def _sessions(headers: HTTPHeaders, own: str) -> list[str]:
+def _sessions(headers: HeaderFields, own: str) -> list[str]:
     pairs = (pair.strip().partition("=") for value in headers.get_list("Cookie") for pair in value.split(";"))
     return [value for name, _, value in pairs if name == own]

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import tornado.httpserver
 import tornado.routing
 
-from pai_backend.access.proxy import ServiceProxy, proxy_rules
+from pai_backend.access.proxy import Entrance, ServiceProxy, leftover_rule
+from pai_backend.access.proxy.entrance import IDLE_S
 from pai_backend.access.secrecy import SIGNING_SECRET
 from pai_backend.access.uses import Uses
-from pai_backend.api.acceptor import IDLE_S, Acceptor, WaitingConnections, most_connections
+from pai_backend.api.acceptor import Acceptor, WaitingConnections, most_connections
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
 from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
@@ -74,7 +75,10 @@ async def run(components: Components, ready: ReadyLine) -> None:
             changes, uses = Changes(store), Uses(lambda: store.idling)
             site = _site(components, components.settings.api.public_url or url)
             files = components.files()
-            front.target = await _application(components, store, site, cells, tokens, changes, metrics, files, uses)
+            front.target, proxy = await _application(
+                components, store, site, cells, tokens, changes, metrics, files, uses
+            )
+            acceptor.entrance = Entrance(proxy, acceptor)
             ready.role_is_ready(ProcessRole.API, url=url)
             async with asyncio.TaskGroup() as group:
                 going = [group.create_task(_follow_nodes(components)), group.create_task(uses.run())]
@@ -86,6 +90,8 @@ async def run(components: Components, ready: ReadyLine) -> None:
             files.close()
     acceptor.close()
     await _drain(server, metrics)
+    if acceptor.entrance is not None:
+        acceptor.entrance.close()
 
 
 async def _application(
@@ -98,8 +104,8 @@ async def _application(
     metrics: Metrics,
     files: FileRoom,
     uses: Uses,
-) -> tornado.routing.RuleRouter:
-    """The API with the service proxy in front of it."""
+) -> tuple[tornado.routing.RuleRouter, ServiceProxy]:
+    """The API, and the service proxy in front of it."""
     engine = components.engine()
     signing_key = await store.secrets.get(SIGNING_SECRET, secrets.token_hex(32))
     identity = Identity(store, tokens, _accounts(components.settings, tokens, store))
@@ -155,7 +161,7 @@ async def _application(
         accounts=components.accounts,
         users_share_rights=shared,
     )
-    return make_application(ctx, proxy_rules(proxy))
+    return make_application(ctx, [leftover_rule(proxy.domain)]), proxy
 
 
 def _cells(components: Components) -> CellRules:
