@@ -16,6 +16,7 @@ const ES_MODULES = [
   'nanoid',
   'vscode-ws-jsonrpc',
   'y-',
+  'yaml',
   'yjs'
 ];
 

@@ -109,6 +109,17 @@ def faulty_document(page: Page) -> None:
     expect(shown.get_by_role("list", name="Errors")).to_be_visible()
 
 
+def form(page: Page) -> None:
+    """Open the example of a training in the form, at its first task role."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("region", name=TITLE["en"]).get_by_role("button", name="Import a job file").first.click()
+    chooser.value.set_files(EXAMPLES / "train.yaml")
+    shown = page.locator(".jp-pai-Document:visible")
+    shown.get_by_role("tab", name="Task roles").click()
+    expect(shown.get_by_label("Tasks", exact=True)).to_be_visible()
+    expect(shown.get_by_role("status")).to_contain_text("Ready to submit")
+
+
 def notebook(page: Page) -> None:
     """Run two cells that end in a live view."""
     run(page, "docmanager:open", {"path": "train.ipynb"})
@@ -147,6 +158,9 @@ def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
     with opened(browser, site, TITLE["en"]) as page:
         faulty_document(page)
         keep(page, directory, "submit")
+    with opened(browser, site, TITLE["en"]) as page:
+        form(page)
+        keep(page, directory, "form")
     with opened(browser, site, TITLE["en"]) as page:
         notebook(page)
         keep(page, directory, "notebook")

@@ -6,6 +6,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { Way } from './address';
 import { wayTo } from './address';
+import type { FormDialect, IFormSchema } from './form/schema';
 import type {
   IDocumentText,
   IJobBundle,
@@ -199,6 +200,10 @@ export class PaiClient implements IPaiClient {
   async validate(document: IDocumentText): Promise<IVerdict> {
     const path = withQuery('validate', { filename: document.filename });
     return this._json('POST', path, document.text);
+  }
+
+  async schema(dialect: FormDialect): Promise<IFormSchema> {
+    return this._json('GET', withQuery('schema/job', { dialect }));
   }
 
   async stop(job: string): Promise<void> {

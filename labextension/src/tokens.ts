@@ -7,6 +7,7 @@ import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { Way } from './address';
+import type { FormDialect, IFormSchema } from './form/schema';
 import type { PaiError } from './request';
 import type {
   IClusterUse,
@@ -136,6 +137,8 @@ export interface IPaiClient {
   ): Promise<IJobDetail>;
   /** Read a document and change nothing. */
   validate(document: IDocumentText): Promise<IVerdict>;
+  /** The fields of a dialect's documents. */
+  schema(dialect: FormDialect): Promise<IFormSchema>;
   /** Ask a job to stop. Stopping a stopped job is no error. */
   stop(job: string): Promise<void>;
   /** Run a job that has ended again. One that goes on is left alone. */

@@ -144,7 +144,7 @@ def _v1(dialect: FormDialect) -> Schema:
         _merged(
             {"portList": _list(port), "command": {"x-widget": "textarea"}, "gpuNumber": {"x-widget": "gpus"}},
             {} if scm else {"storageGB": _LEFT_OUT},
-            dict.fromkeys(counters, _LEFT_OUT) if qizhi else {},
+            dict.fromkeys(counters, _LEFT_OUT if qizhi else {"x-widget": "count"}),
         ),
     )
     variables = _map(_SCALAR) | {"properties": {"isDebug": _worded(_FLAG, FIELDS["isDebug"])}}

@@ -32,7 +32,7 @@ SECTIONS: Final = {
 FIELDS: Final[dict[str, Words]] = {
     # jobs of v1, QIZHI and SCM
     "jobName": Words(
-        "Job name", "作业名称", "Letters, digits, '-', '.', '_' and '~'.", "字母、数字、'-'、'.'、'_' 和 '~'。"
+        "Name", "名称", "Letters, digits, '-', '.', '_' and '~'.", "字母、数字、'-'、'.'、'_' 和 '~'。"
     ),
     "image": Words("Image", "镜像", "The container image that all tasks run in.", "所有任务运行所用的容器镜像。"),
     "authFile": Words(
@@ -85,19 +85,19 @@ FIELDS: Final[dict[str, Words]] = {
     "portList": Words("Ports", "端口"),
     "command": Words("Command", "命令", "One shell text; it may have several lines.", "一段 shell 文本，可以有多行。"),
     "minFailedTaskCount": Words(
-        "Failed tasks that fail the job", "多少任务失败则作业失败", "null: however many fail.", "null：无论失败多少。"
+        "Failed tasks that fail the job", "多少任务失败则作业失败", "Off: however many fail.", "关闭：无论失败多少。"
     ),
     "minSucceededTaskCount": Words(
         "Succeeded tasks that end the job",
         "多少任务成功则作业成功",
-        "null: only when all are done.",
-        "null：全部完成才成功。",
+        "Off: only when all are done.",
+        "关闭：全部完成才成功。",
     ),
     "label": Words("Label", "标签"),
     "beginAt": Words("First port", "起始端口", "0 chooses at random.", "0 表示随机选择。"),
     "portNumber": Words("Ports of this label", "此标签的端口数"),
     # jobs of v2
-    "job/name": Words("Job name", "作业名称", "Letters, digits, '-' and '_'.", "字母、数字、'-' 和 '_'。"),
+    "job/name": Words("Name", "名称", "Letters, digits, '-' and '_'.", "字母、数字、'-' 和 '_'。"),
     "protocolVersion": Words("Protocol version", "协议版本"),
     "type": Words("Type", "类型"),
     "version": Words("Version", "版本"),

@@ -18,6 +18,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import type { Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { Schemas } from '../form/model';
 import { showPage } from '../place';
 import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
 import { addSubmitCommands } from './commands';
@@ -41,6 +42,23 @@ async function readFile(
 function selectedPath(files: IFileBrowserFactory | null): string | null {
   const items = files?.tracker.currentWidget?.selectedItems();
   return items ? ([...items][0]?.path ?? null) : null;
+}
+
+/** Let the user choose a folder of the Jupyter server; its path on that machine's disk is the user's to complete. */
+async function chooseFolder(
+  files: IFileBrowserFactory,
+  trans: TranslationBundle
+): Promise<string | null> {
+  const { FileDialog } = await import('@jupyterlab/filebrowser');
+  const manager = files.tracker.currentWidget?.model.manager;
+  if (!manager) {
+    return null;
+  }
+  const chosen = await FileDialog.getExistingDirectory({
+    manager,
+    title: trans.__('Choose a folder')
+  });
+  return chosen.value?.[0]?.path ?? null;
 }
 
 function addEntries(
@@ -93,14 +111,20 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     const tracker = new WidgetTracker<MainAreaWidget<DocumentPage>>({
       namespace: 'jupyter-pai-document'
     });
+    let schemas: Schemas | null = null;
     const open = async (): Promise<DocumentModel> => {
-      const [{ DocumentPage }, { DocumentModel }] = await Promise.all([
-        import('./view'),
-        import('./model')
-      ]);
+      const [{ DocumentPage }, { DocumentModel }, { FormModel, Schemas }] =
+        await Promise.all([
+          import('./view'),
+          import('./model'),
+          import('../form/model')
+        ]);
+      schemas ??= new Schemas(client);
       const model = new DocumentModel(client);
       const content = new DocumentPage({
         model,
+        form: new FormModel(model, client, schemas),
+        browse: files && (() => chooseFolder(files, trans)),
         commands,
         editorServices,
         translator: language

@@ -15,8 +15,15 @@ import { ModelView, ProblemBox, WarningBoxes } from '../components';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IFault } from '../types';
 import { dialectWord } from '../words';
+import type { FormModel } from '../form/model';
+import { FormPane } from '../form/pane';
+import type { Path } from '../form/paths';
+import { notationOf, rangeOf } from '../form/twin';
 import { markExtensions, showFaults } from './marks';
 import type { DocumentModel } from './model';
+
+/** Which halves of the page are shown. */
+type Shown = 'form' | 'both' | 'text';
 
 /** What the parts of the page need. */
 interface IPageProps {
@@ -24,6 +31,7 @@ interface IPageProps {
   readonly commands: CommandRegistry;
   readonly trans: TranslationBundle;
   readonly jump: (fault: IFault) => void;
+  readonly show: (shown: Shown) => void;
 }
 
 /** Where a fault is, in words. */
@@ -36,14 +44,11 @@ export function placeOf(trans: TranslationBundle, fault: IFault): string {
     : fault.path || trans.__('Document');
 }
 
-/** The MIME type that colours the text: JSON begins with a bracket or comment, YAML does not. */
+/** The MIME type that colours the text. */
 export function mimeTypeOf(text: string, filename: string): string {
-  if (/\.ya?ml$/i.test(filename)) {
-    return 'text/x-yaml';
-  }
-  return text.trim() === '' || /^\s*([{[]|\/\/|\/\*)/.test(text)
-    ? 'application/json'
-    : 'text/x-yaml';
+  return notationOf(text, filename) === 'yaml'
+    ? 'text/x-yaml'
+    : 'application/json';
 }
 
 function Faults(props: IPageProps): JSX.Element {
@@ -91,10 +96,11 @@ export function verdictLine(
 
 /** The bar above the editor as a function of the model's state. */
 function Bar(props: IPageProps): JSX.Element {
-  const { model, commands, trans } = props;
+  const { model, commands, trans, show } = props;
   const { name, documentName, check, submitting } = model.state;
   return (
     <>
+      <Halves show={show} trans={trans} />
       <button
         className="jp-mod-styled"
         onClick={() => void commands.execute(CommandIDs.importFile)}
@@ -137,13 +143,73 @@ export function Verdict(props: IPageProps): JSX.Element {
   );
 }
 
-/** The page of one document. It owns the model. */
+/** The buttons that choose them. */
+function Halves(props: {
+  trans: TranslationBundle;
+  show: (shown: Shown) => void;
+}): JSX.Element {
+  const { trans, show } = props;
+  const [shown, setShown] = React.useState<Shown>('both');
+  const words: Record<Shown, string> = {
+    form: trans.__('Form'),
+    both: trans.__('Both'),
+    text: trans.__('Text')
+  };
+  return (
+    <div
+      aria-label={trans.__('What is shown')}
+      className="jp-pai-Document-halves"
+      role="group"
+    >
+      {(['form', 'both', 'text'] as const).map(each => (
+        <button
+          aria-pressed={each === shown}
+          key={each}
+          onClick={() => {
+            setShown(each);
+            show(each);
+          }}
+          type="button"
+        >
+          {words[each]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** The piece of `before` that is another in `after`: what an editor changes, so that cursor and history stay. */
+export function replacement(
+  before: string,
+  after: string
+): { from: number; to: number; by: string } {
+  const shorter = Math.min(before.length, after.length);
+  let from = 0;
+  while (from < shorter && before[from] === after[from]) {
+    from++;
+  }
+  let same = 0;
+  while (
+    same < shorter - from &&
+    before[before.length - 1 - same] === after[after.length - 1 - same]
+  ) {
+    same++;
+  }
+  const by = after.slice(from, after.length - same);
+  return { from, to: before.length - same, by };
+}
+
+/** Counts pages, so that the names of their inputs differ. */
+let pages = 0;
+
+/** The page of one document. It owns the models. */
 export class DocumentPage extends Panel {
   constructor(options: DocumentPage.IOptions) {
     super();
-    const { model, commands, translator } = options;
+    const { model, form, commands, translator } = options;
     const trans = translator.load(DOMAIN);
     this.model = model;
+    this._form = form;
     this.addClass('jp-pai-Document');
     this.title.icon = paiIcon;
     this._untitled = trans.__('New job');
@@ -163,14 +229,33 @@ export class DocumentPage extends Panel {
     });
     this._editor.addClass('jp-pai-Document-editor');
     const jump = (fault: IFault) => this._jump(fault);
-    const props = { model, commands, trans, jump };
+    const show = (shown: Shown) => {
+      this.node.dataset.shown = shown;
+    };
+    const props = { model, commands, trans, jump, show };
     const bar = new ModelView(Bar, props);
     bar.addClass('jp-pai-Document-bar');
     const verdict = new ModelView(Verdict, props);
     verdict.addClass('jp-pai-Document-verdict');
+    const pane = new ModelView(shown => <FormPane {...shown} />, {
+      model: form,
+      document: model,
+      trans,
+      language: translator.languageCode,
+      id: `pai${++pages}`,
+      context: { images: [], browse: options.browse },
+      reveal: (path: Path) => this._reveal(path)
+    });
+    pane.addClass('jp-pai-Form');
+    const halves = new Panel();
+    halves.addClass('jp-pai-Document-twin');
+    halves.addWidget(pane);
+    halves.addWidget(this._editor);
     this.addWidget(bar);
-    this.addWidget(this._editor);
+    this.addWidget(halves);
     this.addWidget(verdict);
+    show('both');
+    model.changed.connect(pane.update, pane);
     this._editor.model.sharedModel.changed.connect(this._edited, this);
     model.changed.connect(this._update, this);
     this._update();
@@ -185,6 +270,7 @@ export class DocumentPage extends Panel {
     this._editor.model.sharedModel.changed.disconnect(this._edited, this);
     this.model.changed.disconnect(this._update, this);
     super.dispose();
+    this._form.dispose();
     this.model.dispose();
   }
 
@@ -203,12 +289,25 @@ export class DocumentPage extends Panel {
     this.title.label = documentName || filename || this._untitled;
     const { model } = this._editor;
     model.mimeType = mimeTypeOf(text, filename);
-    if (model.sharedModel.getSource() !== text) {
-      model.sharedModel.setSource(text);
+    const shown = model.sharedModel.getSource();
+    if (shown !== text) {
+      const { from, to, by } = replacement(shown, text);
+      model.sharedModel.updateSource(from, to, by);
     }
     if (faults !== this._faults) {
       this._faults = faults;
       showFaults(this._editor.editor.host, faults);
+    }
+  }
+
+  /** Bring the cursor to what stands at a path, and leave the focus where it is. */
+  private _reveal(path: Path): void {
+    const { text } = this.model.state;
+    const range = rangeOf(this._form.state.notation, text, path);
+    const { editor } = this._editor;
+    const position = range && editor.getPositionAt(range[0]);
+    if (position) {
+      editor.setCursorPosition(position, { scroll: true });
     }
   }
 
@@ -224,6 +323,7 @@ export class DocumentPage extends Panel {
 
   private readonly _editor: CodeEditorWrapper;
   private _faults: readonly IFault[] = [];
+  private readonly _form: FormModel;
   private readonly _untitled: string;
 }
 
@@ -232,6 +332,9 @@ export namespace DocumentPage {
   /** What the page is made from. */
   export interface IOptions {
     readonly model: DocumentModel;
+    readonly form: FormModel;
+    /** Let the user choose a file or folder of the Jupyter server. */
+    readonly browse: (() => Promise<string | null>) | null;
     readonly commands: CommandRegistry;
     readonly editorServices: IEditorServices;
     readonly translator: ITranslator;

@@ -1,0 +1,351 @@
+/**
+ * The form of a document: its pages, one at a time, and of its task roles one at a time.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { FormComponent } from '@jupyterlab/ui-components';
+import type { RJSFSchema, ValidatorType } from '@rjsf/utils';
+import * as React from 'react';
+import { ProblemBox } from '../components';
+import type { IFault } from '../types';
+import type { IFormContext } from './fields';
+import { fields, templates, widgets } from './fields';
+import type { FormModel } from './model';
+import type { Json, Path } from './paths';
+import { isObject, pathOf, valueAt, withValue } from './paths';
+import { rolesOf, RoleStrip, withRoles } from './roles';
+import type { IFormSchema } from './schema';
+import {
+  forRjsf,
+  inLanguage,
+  ofSection,
+  pruned,
+  sectionOf,
+  uiOf
+} from './schema';
+import { swapped } from './twin';
+
+const ROLES = 'roles';
+
+/** Which schema of an `if` a value is; all other rules are the backend's to tell. */
+function isOf(schema: unknown, value: unknown): boolean {
+  const wanted = (schema as IFormSchema).properties ?? {};
+  return Object.entries(wanted).every(
+    ([name, part]) =>
+      part.const === undefined ||
+      (isObject(value) && value[name] === part.const)
+  );
+}
+
+/** Says that all is well: the backend reads the document, and its faults are put beside the fields. */
+const validator = {
+  validateFormData: () => ({ errors: [], errorSchema: {} }),
+  toErrorList: () => [],
+  isValid: isOf,
+  rawValidation: () => ({})
+} as unknown as ValidatorType;
+
+/** What rjsf would fill in by itself: nothing. */
+const NO_DEFAULTS = {
+  arrayMinItems: { populate: 'never' },
+  constAsDefaults: 'never',
+  emptyObjectFields: 'skipDefaults'
+} as const;
+
+/** Faults as rjsf puts them beside fields: of those below a path. */
+export function errorsBelow(
+  faults: readonly IFault[],
+  root: Path
+): Record<string, unknown> {
+  const errors: Record<string, unknown> = {};
+  for (const fault of faults) {
+    const path = pathOf(fault.path);
+    if (!root.every((step, place) => path[place] === step)) {
+      continue;
+    }
+    let here = errors;
+    for (const step of path.slice(root.length)) {
+      here = (here[step] ??= {}) as Record<string, unknown>;
+    }
+    const text = fault.hint ? `${fault.message}. ${fault.hint}` : fault.message;
+    ((here.__errors ??= []) as string[]).push(text);
+  }
+  return errors;
+}
+
+/** One part of the value with its part of the schema. */
+const Part = React.memo(
+  (props: {
+    id: string;
+    schema: IFormSchema;
+    value: Json;
+    errors: Record<string, unknown>;
+    context: IFormContext;
+    set: (value: Json) => void;
+  }): JSX.Element => {
+    const { id, schema, value, errors, context, set } = props;
+    const shown = React.useMemo(() => forRjsf(schema) as RJSFSchema, [schema]);
+    const ui = React.useMemo(
+      () => ({ ...uiOf(schema), 'ui:root': true }),
+      [schema]
+    );
+    return (
+      <FormComponent
+        experimental_defaultFormStateBehavior={NO_DEFAULTS}
+        extraErrors={errors as never}
+        fields={fields as never}
+        formContext={context}
+        formData={value as never}
+        idPrefix={id}
+        noHtml5Validate
+        onChange={event => set(pruned(value, event.formData))}
+        schema={shown}
+        showErrorList={false}
+        tagName="div"
+        templates={templates as never}
+        uiSchema={ui}
+        validator={validator as never}
+        widgets={widgets as never}
+      />
+    );
+  }
+);
+Part.displayName = 'Part';
+
+/** What the form needs beside its model. */
+export interface IFormProps {
+  readonly model: FormModel;
+  readonly trans: TranslationBundle;
+  /** The language of the words, as catalogues call it. */
+  readonly language: string;
+  /** Begins the names of inputs, which are one of a kind in the whole page. */
+  readonly id: string;
+  readonly context: Omit<IFormContext, 'trans' | 'use'>;
+  /** Show the place of a field in the text. */
+  readonly reveal: (path: Path) => void;
+}
+
+function Notes(props: IFormProps): JSX.Element | null {
+  const { model, trans } = props;
+  const { trouble, problem } = model.state;
+  const words = {
+    unreadable: trans.__(
+      'The text cannot be read as it is. The form follows when it can.'
+    ),
+    large: trans.__('The document is too large for a form. Change it as text.'),
+    refused: trans.__(
+      'This change would alter other parts of the text. Make it in the text.'
+    )
+  };
+  return (
+    <>
+      {trouble && (
+        <p className="jp-pai-Note" data-kind="warning" role="note">
+          {words[trouble]}
+        </p>
+      )}
+      {problem && <ProblemBox problem={problem} trans={trans} />}
+    </>
+  );
+}
+
+/** The tabs of the pages; those with faults are marked. */
+function Pages(props: {
+  trans: TranslationBundle;
+  schema: IFormSchema;
+  page: string;
+  faulty: ReadonlySet<string | undefined>;
+  show: (page: string) => void;
+}): JSX.Element {
+  const { trans, schema, page, faulty, show } = props;
+  const pages = schema['x-sections'] ?? [];
+  return (
+    <div
+      aria-label={trans.__('Pages of the form')}
+      className="jp-pai-Form-pages"
+      role="tablist"
+    >
+      {pages.map((each, place) => (
+        <button
+          aria-selected={each.id === page}
+          data-faulty={faulty.has(each.id) || undefined}
+          key={each.id}
+          onClick={() => show(each.id)}
+          onKeyDown={event => {
+            const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0;
+            const next = pages[place + by];
+            if (by !== 0 && next) {
+              show(next.id);
+              const tabs = event.currentTarget.parentElement?.children;
+              (tabs?.[place + by] as HTMLElement | undefined)?.focus();
+            }
+          }}
+          role="tab"
+          tabIndex={each.id === page ? 0 : -1}
+          type="button"
+        >
+          {each.title}
+          {faulty.has(each.id) && (
+            <span className="jp-pai-Form-mark">{trans.__('faulty')}</span>
+          )}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** The roles of the document, and the fields of one. */
+function Roles(
+  props: IFormProps & {
+    value: Json;
+    schema: IFormSchema;
+    context: IFormContext;
+  }
+): JSX.Element {
+  const { model, trans, value, schema, context, id } = props;
+  const [chosen, select] = React.useState(0);
+  const roles = rolesOf(value);
+  const index = Math.min(chosen, roles.length - 1);
+  const role = roles[index];
+  const about = schema.properties?.taskRoles ?? {};
+  const fieldsOfRole = about.items ?? about.additionalProperties ?? {};
+  const root: Path = ['taskRoles', role?.step ?? 0];
+  const faults = model.state.faults;
+  const faulty = new Set(
+    faults
+      .map(fault => pathOf(fault.path)[1])
+      .filter(step => step !== undefined)
+  );
+  const errors = React.useMemo(
+    () => errorsBelow(faults, root),
+    [faults, role?.step]
+  );
+  return (
+    <>
+      <RoleStrip
+        faulty={faulty}
+        index={index}
+        schema={fieldsOfRole}
+        select={select}
+        set={changed => model.set(changed)}
+        swap={place =>
+          model.swap(['taskRoles'], place, swapped(value, ['taskRoles'], place))
+        }
+        trans={trans}
+        value={value}
+      />
+      {role && typeof role.step === 'string' && (
+        <div className="jp-pai-Form-field">
+          <label htmlFor={`${id}-role-name`}>{trans.__('Name')}</label>
+          <input
+            className="jp-mod-styled"
+            defaultValue={role.name}
+            id={`${id}-role-name`}
+            key={role.name}
+            onBlur={event => {
+              const name = event.target.value;
+              if (
+                name !== role.name &&
+                !roles.some(each => each.name === name)
+              ) {
+                model.set(
+                  withRoles(
+                    value,
+                    roles.map(each =>
+                      each === role ? { ...each, name } : each
+                    )
+                  )
+                );
+              }
+            }}
+          />
+        </div>
+      )}
+      {role && (
+        <Part
+          context={context}
+          errors={errors}
+          id={`${id}-role`}
+          schema={fieldsOfRole}
+          set={changed => model.set(withValue(value, root, changed))}
+          value={valueAt(value, root) ?? null}
+        />
+      )}
+    </>
+  );
+}
+
+/** The form as a function of its model. */
+export function FormView(props: IFormProps): JSX.Element {
+  const { model, trans, language, id } = props;
+  const { value, schema: told, faults, use } = model.state;
+  const [page, show] = React.useState('basics');
+  const schema = React.useMemo(
+    () => told && inLanguage(told, language),
+    [told, language]
+  );
+  const part = React.useMemo(
+    () => schema && ofSection(schema, page),
+    [schema, page]
+  );
+  const errors = React.useMemo(() => errorsBelow(faults, []), [faults]);
+  const context = React.useMemo(
+    () => ({ ...props.context, trans, use }),
+    [props.context, trans, use]
+  );
+  if (value === null || !schema || !part) {
+    return <Notes {...props} />;
+  }
+  const faulty = new Set(
+    faults.map(fault => sectionOf(schema, pathOf(fault.path)))
+  );
+  return (
+    <>
+      <Pages
+        faulty={faulty}
+        page={page}
+        schema={schema}
+        show={show}
+        trans={trans}
+      />
+      <Notes {...props} />
+      <div
+        className="jp-pai-Form-page"
+        onFocus={event => revealOf(event.target, id, value, props.reveal)}
+        role="tabpanel"
+        tabIndex={-1}
+      >
+        {page === ROLES ? (
+          <Roles {...props} context={context} schema={schema} value={value} />
+        ) : (
+          <Part
+            context={context}
+            errors={errors}
+            id={`${id}-${page}`}
+            key={page}
+            schema={part}
+            set={changed => model.set(changed)}
+            value={value}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+/** Tell the place of the field that has the focus. Its id is made of the steps to it. */
+function revealOf(
+  target: EventTarget,
+  id: string,
+  value: Json,
+  reveal: (path: Path) => void
+): void {
+  const [prefix, ...steps] = (target as HTMLElement).id.split('_');
+  if (!prefix.startsWith(id) || prefix === `${id}-role` || steps.length === 0) {
+    return;
+  }
+  const path = steps.map(step => (/^\d+$/.test(step) ? Number(step) : step));
+  if (valueAt(value, path) !== undefined) {
+    reveal(path);
+  }
+}

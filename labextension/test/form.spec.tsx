@@ -1,0 +1,416 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import * as React from 'react';
+import { act } from 'react-dom/test-utils';
+import type { Root } from 'react-dom/client';
+import { createRoot } from 'react-dom/client';
+import { linesOf, scalarOf } from '../src/form/fields';
+import { FormModel, Schemas } from '../src/form/model';
+import type { Json } from '../src/form/paths';
+import { clusterChoices, gpusByType } from '../src/form/pickers';
+import { added, duplicated, freeName, rolesOf } from '../src/form/roles';
+import type { IFormSchema } from '../src/form/schema';
+import {
+  dialectOf,
+  inLanguage,
+  initialOf,
+  ofSection,
+  pruned,
+  sectionOf,
+  uiOf
+} from '../src/form/schema';
+import { errorsBelow, FormView } from '../src/form/view';
+import { DocumentModel } from '../src/submit/model';
+import { replacement } from '../src/submit/view';
+import type { IClusterUse } from '../src/types';
+import { FakeServer, json } from './fake_server';
+import { until } from './wire';
+
+const trans = nullTranslator.load('jupyter_pai');
+
+const ROLE: IFormSchema = {
+  type: 'object',
+  required: ['name', 'command'],
+  properties: {
+    name: { type: 'string', title: 'Name' },
+    gpuNumber: {
+      type: 'integer',
+      title: 'GPUs a task',
+      'x-fallback': 0,
+      'x-widget': 'gpus'
+    },
+    command: { type: 'string', title: 'Command', 'x-widget': 'textarea' }
+  }
+};
+
+const SCHEMA: IFormSchema = {
+  type: 'object',
+  'x-dialect': 'v1',
+  'x-sections': [
+    { id: 'basics', title: 'Basics', 'x-words': { zh_CN: { title: '基本' } } },
+    { id: 'roles', title: 'Task roles' },
+    { id: 'more', title: 'More' }
+  ],
+  properties: {
+    jobName: {
+      type: 'string',
+      title: 'Name',
+      'x-section': 'basics',
+      'x-words': { zh_CN: { title: '名称' } }
+    },
+    protocolVersion: {
+      const: 2,
+      'x-section': 'basics',
+      'x-widget': 'hidden'
+    },
+    taskRoles: { type: 'array', items: ROLE, 'x-section': 'roles' },
+    extras: {
+      type: 'object',
+      title: 'Extras',
+      properties: {
+        gangAllocation: {
+          type: 'boolean',
+          title: 'Together',
+          'x-fallback': true,
+          'x-section': 'more'
+        }
+      }
+    }
+  }
+};
+
+const TEXT = `{
+  // mine
+  "jobName": "train",
+  "own": 1,
+  "taskRoles": [{"name": "worker", "gpuNumber": 1, "command": "x"}]
+}`;
+
+describe('a schema', () => {
+  it('tells what is on each page, without what is hidden', () => {
+    const shown = (section: string) =>
+      Object.keys(ofSection(SCHEMA, section).properties ?? {});
+    expect(shown('basics')).toEqual(['jobName']);
+    expect(shown('more')).toEqual(['extras']);
+    expect(uiOf(ofSection(SCHEMA, 'more')).extras).toMatchObject({
+      'ui:flat': true
+    });
+    expect(sectionOf(SCHEMA, ['taskRoles', 0, 'name'])).toBe('roles');
+    expect(sectionOf(SCHEMA, ['extras', 'gangAllocation'])).toBe('more');
+    expect(sectionOf(SCHEMA, ['unknown'])).toBeUndefined();
+  });
+
+  it('speaks the language of the page', () => {
+    const chinese = inLanguage(SCHEMA, 'zh_CN');
+    expect(chinese.properties?.jobName.title).toBe('名称');
+    expect(chinese['x-sections']?.[0].title).toBe('基本');
+    expect(chinese.properties?.extras.title).toBe('Extras');
+  });
+
+  it('gives new items what they need', () => {
+    expect(initialOf(ROLE)).toEqual({ name: '', command: '' });
+    expect(initialOf({ type: 'integer', minimum: 1 })).toBe(1);
+    expect(initialOf({ enum: ['a', 'b'] })).toBe('a');
+  });
+
+  it('adds nothing that was not filled in', () => {
+    const before = { jobName: 'a', extras: {} };
+    const after = { jobName: 'a', extras: {}, defaults: {}, list: [] };
+    expect(pruned(before, after)).toEqual(before);
+    expect(pruned({ a: 1 }, { a: undefined })).toEqual({});
+    expect(pruned({ a: null }, { a: null })).toEqual({ a: null });
+  });
+
+  it('is that of the dialect that the backend finds', () => {
+    expect(dialectOf({ protocolVersion: 2 }, '')).toBe('v2');
+    expect(dialectOf({ taskRoles: [{ storageGB: 1 }] }, '')).toBe('scm');
+    expect(dialectOf({ tmp: {} }, '')).toBe('scm');
+    expect(dialectOf({ taskRoles: [] }, '$QIZHI_JOB_NAME')).toBe('qizhi');
+    expect(dialectOf({ taskRoles: [] }, '')).toBe('v1');
+  });
+});
+
+describe('task roles', () => {
+  const LISTED: Json = {
+    taskRoles: [{ name: 'a', command: 'x', gpuNumber: 2 }]
+  };
+  const NAMED: Json = { taskRoles: { ps_server: { commands: ['x'] } } };
+
+  it('are read from a list and from a map', () => {
+    expect(rolesOf(LISTED).map(role => [role.name, role.step])).toEqual([
+      ['a', 0]
+    ]);
+    expect(rolesOf(NAMED).map(role => [role.name, role.step])).toEqual([
+      ['ps_server', 'ps_server']
+    ]);
+    expect(rolesOf({})).toEqual([]);
+  });
+
+  it('are copied under names of their own', () => {
+    expect(duplicated(LISTED, 0)).toEqual({
+      taskRoles: [
+        { name: 'a', command: 'x', gpuNumber: 2 },
+        { name: 'a_2', command: 'x', gpuNumber: 2 }
+      ]
+    });
+    expect(Object.keys(rolesOf(duplicated(NAMED, 0))[1])).toContain('name');
+    expect(rolesOf(duplicated(NAMED, 0))[1].name).toBe('ps_server_2');
+    expect(freeName('a_2', ['a', 'a_2'])).toBe('a_3');
+  });
+
+  it('are added with the needs of the last, and no command', () => {
+    expect(added(LISTED, ROLE)).toEqual({
+      taskRoles: [
+        { name: 'a', command: 'x', gpuNumber: 2 },
+        { name: 'a_2', command: '', gpuNumber: 2 }
+      ]
+    });
+    expect(added({ taskRoles: [] }, ROLE)).toEqual({
+      taskRoles: [{ name: 'worker', command: '' }]
+    });
+  });
+});
+
+describe('fields', () => {
+  it('take lines as items, and keep the type of a scalar', () => {
+    expect(linesOf('a\n\nb\n\n')).toEqual(['a', '', 'b']);
+    expect(linesOf('')).toEqual([]);
+    expect(scalarOf('12', 1)).toBe(12);
+    expect(scalarOf('12', 'one')).toBe('12');
+    expect(scalarOf('1.', 1)).toBe('1.');
+    expect(scalarOf('true', false)).toBe(true);
+  });
+
+  it('know what is free', () => {
+    const node = {
+      ready: true,
+      schedulable: true,
+      gpuTypes: ['V100'],
+      gpus: 4,
+      usedGpus: 1,
+      badGpus: 0
+    };
+    const use = {
+      virtualClusters: [
+        { name: 'a', granted: true, cells: [{ free: 3, owned: 8 }] },
+        { name: 'b', granted: false, cells: [] }
+      ],
+      nodes: [node, { ...node, ready: false }, { ...node, usedGpus: 4 }]
+    } as unknown as IClusterUse;
+    expect(clusterChoices(use, trans)).toEqual([
+      { value: 'a', note: '3 of 8 GPUs free' }
+    ]);
+    expect(gpusByType(use).get('V100')).toEqual({
+      free: 3,
+      all: 12,
+      largest: 3
+    });
+    expect(clusterChoices(null, trans)).toEqual([]);
+  });
+
+  it('have the faults that are about them', () => {
+    const fault = {
+      path: '$.taskRoles[1].gpuNumber',
+      message: 'too many',
+      line: 1,
+      column: 1,
+      hint: 'Use 1'
+    };
+    expect(errorsBelow([fault], ['taskRoles', 1])).toEqual({
+      gpuNumber: { __errors: ['too many. Use 1'] }
+    });
+    expect(errorsBelow([fault], ['taskRoles', 0])).toEqual({});
+  });
+});
+
+describe('an editor', () => {
+  it('is given only the piece that differs', () => {
+    expect(replacement('abcd', 'abXd')).toEqual({ from: 2, to: 3, by: 'X' });
+    expect(replacement('aa', 'aaa')).toEqual({ from: 2, to: 2, by: 'a' });
+    expect(replacement('same', 'same')).toEqual({ from: 4, to: 4, by: '' });
+  });
+});
+
+describe('the form', () => {
+  let server: FakeServer;
+  let document_: DocumentModel;
+  let model: FormModel;
+
+  beforeEach(() => {
+    server = new FakeServer();
+    server.on('POST validate', () =>
+      json({
+        valid: true,
+        dialect: 'openpai-v1',
+        name: 'train',
+        warnings: [],
+        errors: []
+      })
+    );
+    server.on('GET schema/job', () => json(SCHEMA));
+    document_ = new DocumentModel(server.client);
+    model = new FormModel(document_, server.client, new Schemas(server.client));
+  });
+
+  afterEach(() => {
+    model.dispose();
+    document_.dispose();
+  });
+
+  const load = async (text: string, filename = 'a.json') => {
+    document_.load(text, filename);
+    await until(() => model.state.schema !== null);
+  };
+
+  it('follows the text, and changes it where its value changes', async () => {
+    await load(TEXT);
+    expect(model.state.dialect).toBe('v1');
+    model.set({ ...(model.state.value as object), jobName: 'train_2' });
+    expect(document_.state.text).toBe(TEXT.replace('"train"', '"train_2"'));
+    document_.edit(TEXT.replace('"train"', '"typed"'));
+    await until(
+      () => (model.state.value as { jobName: string }).jobName === 'typed'
+    );
+  });
+
+  it('says that a text cannot be read, and keeps what it showed', async () => {
+    await load(TEXT);
+    document_.edit('{');
+    await until(() => model.state.trouble === 'unreadable');
+    expect(model.state.value).not.toBeNull();
+    model.set({ jobName: 'lost?' });
+    expect(document_.state.text).toBe('{');
+  });
+
+  it('offers nothing for a text that is too large', async () => {
+    await load(TEXT);
+    document_.edit(`{"a": "${'x'.repeat(100_001)}"}`);
+    await until(() => model.state.trouble === 'large');
+    expect(model.state.value).toBeNull();
+  });
+
+  it('asks again for a schema that was not answered', async () => {
+    let answers = 0;
+    server.on('GET schema/job', () =>
+      answers++ === 0
+        ? json({ code: 'UnavailableError', message: 'away' }, 503)
+        : json(SCHEMA)
+    );
+    document_.load(TEXT, 'a.json');
+    await until(() => model.state.problem !== null);
+    document_.edit(TEXT.replace('train', 'again'));
+    await until(() => model.state.schema !== null);
+    expect(model.state.problem).toBeNull();
+  });
+
+  describe('as it is drawn', () => {
+    let host: HTMLElement;
+    let root: Root;
+
+    beforeEach(() => {
+      (
+        globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }
+      ).IS_REACT_ACT_ENVIRONMENT = true;
+      host = document.body.appendChild(document.createElement('div'));
+      root = createRoot(host);
+    });
+
+    afterEach(() => {
+      act(() => root.unmount());
+      host.remove();
+    });
+
+    const draw = () =>
+      act(() =>
+        root.render(
+          <FormView
+            context={{ images: [], browse: null }}
+            id="f"
+            language="en"
+            model={model}
+            reveal={() => undefined}
+            trans={trans}
+          />
+        )
+      );
+
+    const button = (name: string) =>
+      [...host.querySelectorAll('button')].find(
+        each => (each.getAttribute('aria-label') ?? each.textContent) === name
+      ) as HTMLButtonElement;
+
+    it('has a label for each input, and one page at a time', async () => {
+      await load(TEXT);
+      draw();
+      const name = host.querySelector('input') as HTMLInputElement;
+      expect(name.value).toBe('train');
+      expect(host.querySelector(`label[for="${name.id}"]`)?.textContent).toBe(
+        'Name'
+      );
+      act(() => button('Task roles').click());
+      expect(host.querySelectorAll('[role="tabpanel"] input')).toHaveLength(2);
+      expect(host.querySelector('textarea')?.value).toBe('x');
+    });
+
+    it('writes what is typed into the text', async () => {
+      await load(TEXT);
+      draw();
+      const input = host.querySelector('input') as HTMLInputElement;
+      const setter = Object.getOwnPropertyDescriptor(
+        HTMLInputElement.prototype,
+        'value'
+      )?.set;
+      act(() => {
+        setter?.call(input, 'other');
+        input.dispatchEvent(new Event('input', { bubbles: true }));
+      });
+      expect(document_.state.text).toBe(TEXT.replace('"train"', '"other"'));
+    });
+
+    it('adds and removes roles', async () => {
+      await load(TEXT);
+      draw();
+      act(() => button('Task roles').click());
+      act(() => button('Duplicate worker').click());
+      expect(rolesOf(model.state.value ?? null).map(role => role.name)).toEqual(
+        ['worker', 'worker_2']
+      );
+      draw();
+      act(() => button('Move worker_2 before').click());
+      expect(rolesOf(model.state.value ?? null)[0].name).toBe('worker_2');
+      draw();
+      act(() => button('Remove worker_2').click());
+      expect(rolesOf(model.state.value ?? null).map(role => role.name)).toEqual(
+        ['worker']
+      );
+      expect(document_.state.text).toContain('// mine');
+    });
+
+    it('shows faults beside their fields, until these are changed', async () => {
+      const fault = {
+        path: '$.jobName',
+        message: 'jobName must not be empty',
+        line: 3,
+        column: 14,
+        hint: ''
+      };
+      server.on('POST validate', () =>
+        json({
+          valid: false,
+          dialect: null,
+          name: null,
+          warnings: [],
+          errors: [fault]
+        })
+      );
+      await load(TEXT);
+      await until(() => model.state.faults.length === 1);
+      draw();
+      expect(host.querySelector('[role="alert"]')?.textContent).toContain(
+        'must not be empty'
+      );
+      expect(button('Basicsfaulty')).toBeDefined();
+      model.set({ ...(model.state.value as object), jobName: 'good' });
+      expect(model.state.faults).toEqual([]);
+    });
+  });
+});
