@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from ipaddress import IPv4Network, IPv6Network
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -184,6 +185,7 @@ async def running_proxy(
     change: Callable[[FakeStore], None] | None = None,
     uses: Uses | None = None,
     public_url: str = "",
+    proxies: Sequence[IPv4Network | IPv6Network] = (),
 ) -> AsyncIterator[ProxyUnderTest]:
     """A proxy in front of an api that answers ``the api``, for this job."""
     store, engine, clock, entrants = FakeStore(job), FakeEngine(), Clock(), FakeEntrants()
@@ -204,7 +206,7 @@ async def running_proxy(
     api = Application([("/.*", _Api)])
     (listener,) = bind_sockets(0, "127.0.0.1")
     under_test = ProxyUnderTest(proxy, store, engine, clock, listener.getsockname()[1], entrants)
-    async with serving(listener, RuleRouter([leftover_rule(proxy.domain), ("/.*", api)]), proxy):
+    async with serving(listener, RuleRouter([leftover_rule(proxy.domain), ("/.*", api)]), proxy, proxies):
         try:
             yield under_test
         finally:

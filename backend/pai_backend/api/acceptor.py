@@ -30,7 +30,7 @@ from tornado.iostream import IOStream
 
 from pai_backend.access.proxy import BranchingStream, Entrance
 from pai_backend.access.proxy.client import Client
-from pai_backend.api.forwarded import source
+from pai_backend.api.forwarded import is_among, source
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +78,10 @@ class WaitingConnections(HTTPServerConnectionDelegate):
     def source(self, peer: str, forwarded_for: Sequence[str]) -> str:
         """Whom a proxy of ours asks for, else ``peer``."""
         return source(peer, forwarded_for, self._proxies) if self._proxies else peer
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether it is the address of a proxy of ours."""
+        return is_among(peer, self._proxies)
 
     def waits(self, client: Client) -> None:
         """A connection that asks for services waits for a request."""
@@ -162,6 +166,10 @@ class Acceptor:
     def source(self, peer: str, forwarded_for: Sequence[str]) -> str:
         """Whom a proxy of ours asks for, else ``peer``."""
         return self._waiting.source(peer, forwarded_for)
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether it is the address of a proxy of ours."""
+        return self._waiting.is_proxy(peer)
 
     def adopt(self, connection: socket.socket, address: tuple[object, ...], data: bytes = b"") -> None:
         """Serve a connection, of which ``data`` has been read."""

@@ -14,7 +14,7 @@ def source(peer: str, forwarded_for: Iterable[str], proxies: Sequence[IPv4Networ
     """
     found = peer
     named = [name.strip() for value in forwarded_for for name in value.split(",")]
-    while _is_among(found, proxies) and named:
+    while is_among(found, proxies) and named:
         last = _address(named.pop())
         if last is None:
             break
@@ -22,7 +22,8 @@ def source(peer: str, forwarded_for: Iterable[str], proxies: Sequence[IPv4Networ
     return found
 
 
-def _is_among(text: str, proxies: Sequence[IPv4Network | IPv6Network]) -> bool:
+def is_among(text: str, proxies: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Whether an address is one of these."""
     address = _address(text)
     return address is not None and any(address in network for network in proxies)
 

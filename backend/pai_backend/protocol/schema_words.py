@@ -31,9 +31,7 @@ SECTIONS: Final = {
 
 FIELDS: Final[dict[str, Words]] = {
     # jobs of v1, QIZHI and SCM
-    "jobName": Words(
-        "Name", "名称", "Letters, digits, '-', '.', '_' and '~'.", "字母、数字、'-'、'.'、'_' 和 '~'。"
-    ),
+    "jobName": Words("Name", "名称", "Letters, digits, '-', '.', '_' and '~'.", "字母、数字、'-'、'.'、'_' 和 '~'。"),
     "image": Words("Image", "镜像", "The container image that all tasks run in.", "所有任务运行所用的容器镜像。"),
     "authFile": Words(
         "Registry credentials file",

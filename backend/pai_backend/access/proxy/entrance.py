@@ -16,6 +16,7 @@ from typing import Protocol
 from pai_backend.access.proxy.address import read_address
 from pai_backend.access.proxy.client import Client
 from pai_backend.access.proxy.exchange import Exchange
+from pai_backend.access.proxy.forwarding import AUTHORIZE
 from pai_backend.access.proxy.http1 import RequestReader
 from pai_backend.access.proxy.service import ServiceProxy
 from pai_backend.access.proxy.visitor import Incoming
@@ -39,6 +40,10 @@ class Others(Protocol):
 
     def source(self, peer: str, forwarded_for: Sequence[str]) -> str:
         """Whom a proxy of ours asks for, else ``peer``."""
+        ...
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether it is the address of a proxy of ours."""
         ...
 
     def adopt(self, connection: socket, address: tuple[object, ...], data: bytes) -> None:
@@ -92,6 +97,7 @@ class Entrance:
             scheme="http",
             remote_ip=self._others.source(peer, request.headers.get_list("X-Forwarded-For")),
             has_body=request.has_body,
+            is_from_proxy=address.path == AUTHORIZE and self._others.is_proxy(peer),
         )
         exchange = Exchange(self._proxy, client, request, self._proxy.seen_by_sender(incoming))
         return asyncio.create_task(exchange.run())

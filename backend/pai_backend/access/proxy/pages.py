@@ -81,7 +81,7 @@ def _quality(text: str) -> float:
 
 def redirect(location: str, *, cookie: str = "") -> Reply:
     """Go there with GET."""
-    headers = _headers("text/plain; charset=utf-8")
+    headers = plain_headers()
     headers.add("Location", location)
     if cookie:
         headers.add("Set-Cookie", cookie)
@@ -90,7 +90,7 @@ def redirect(location: str, *, cookie: str = "") -> Reply:
 
 def reached(proof: str) -> Reply:
     """An answer that pages of any origin may read."""
-    headers = _headers("text/plain; charset=utf-8")
+    headers = plain_headers()
     headers.add("Access-Control-Allow-Origin", "*")
     return Reply(200, headers, proof.encode())
 
@@ -153,7 +153,7 @@ def _facts(refused: Refused, lang: str) -> list[tuple[str, str]]:
 
 
 def _refusal_headers(refused: Refused, content_type: str) -> HeaderFields:
-    headers = _headers(content_type)
+    headers = plain_headers(content_type)
     headers.add("Vary", "Accept, Accept-Language, Cookie, Authorization")
     if refused.notice.value.status == HTTPStatus.UNAUTHORIZED:
         headers.add("WWW-Authenticate", 'Bearer realm="jupyter-pai"')
@@ -162,7 +162,8 @@ def _refusal_headers(refused: Refused, content_type: str) -> HeaderFields:
     return headers
 
 
-def _headers(content_type: str) -> HeaderFields:
+def plain_headers(content_type: str = "text/plain; charset=utf-8") -> HeaderFields:
+    """What all answers of ours say."""
     return HeaderFields(
         {
             "Content-Type": content_type,

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 from pai_backend.access.proxy.address import REACHED, SIGN_IN, query_values
 from pai_backend.access.proxy.connections import Connections
 from pai_backend.access.proxy.directory import Directory, JobFinder, Service, ServicePlace
+from pai_backend.access.proxy.forwarding import AUTHORIZE, as_asked, go_here, go_there, must_pass_here
 from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.kept import Way
 from pai_backend.access.proxy.pages import Reply, reached, redirect
@@ -172,16 +173,13 @@ class ServiceProxy:
             raise Refused(Notice.BAD_REQUEST)
         if address.path == SIGN_IN:
             return await self._sign_in(incoming)
+        if address.path == AUTHORIZE and not address.prefix:
+            return await self._authorize(incoming)
         if address.path == REACHED and not address.prefix:
             return reached(self._office.proof(address.service))
         if address.prefix and asks_for_worker(incoming.headers):
             raise Refused(Notice.FOREIGN, "A service at a path address may not register a service worker.")
-        visitor = await identify(incoming, self._entrants, self._office)
-        refuse_foreign(incoming, visitor)
-        service = await self._directory.find(address.service)
-        if not visitor.may_enter(service.job):
-            raise Refused(Notice.FORBIDDEN)
-        place = _place_of(service)
+        visitor, service, place = await self._allowed(incoming)
         way = Way(place.task.uid, place.placement.node, place.port, visitor.name, visitor.as_admin)
         dial = partial(self._dial, address.service, service, place)
         # A kept connection may be ending now, so it takes nothing that must not be sent twice.
@@ -194,6 +192,39 @@ class ServiceProxy:
             still=partial(self._still, visitor, address.service, service.job.uid),
             used=self._noting(incoming, service.job, place),
         )
+
+    async def _allowed(self, incoming: Incoming) -> tuple[Visitor, Service, ServicePlace]:
+        """Who asks for what, and where it runs. Raises Refused."""
+        visitor = await identify(incoming, self._entrants, self._office)
+        refuse_foreign(incoming, visitor)
+        service = await self._directory.find(incoming.address.service)
+        if not visitor.may_enter(service.job):
+            raise Refused(Notice.FORBIDDEN)
+        return visitor, service, _place_of(service)
+
+    async def _authorize(self, asking: Incoming) -> Reply:
+        """Tell a proxy of ours where the request goes that it has got. Raises Refused."""
+        if not asking.is_from_proxy:
+            raise Refused(Notice.UNKNOWN)
+        incoming = as_asked(asking)
+        if not incoming.address.target.startswith("/") or "#" in incoming.address.target:
+            raise Refused(Notice.BAD_REQUEST)
+        if incoming.address.path in (SIGN_IN, AUTHORIZE, REACHED):
+            return go_here()
+        visitor, service, place = await self._allowed(incoming)
+        to = _presentation(incoming, visitor, place)
+        if must_pass_here(incoming, to):
+            return go_here()
+        wire = await self._dial(
+            incoming.address.service, service, place
+        )  # a task that does not listen yet is waited for
+        peer = wire.transport.get_extra_info("peername")
+        wire.close()
+        if not isinstance(peer, tuple):
+            return go_here()  # a stream through the cluster's API
+        if (used := self._noting(incoming, service.job, place)) is not None:
+            used()
+        return go_there((str(peer[0]), int(peer[1])), incoming, to)
 
     async def _still(self, visitor: Visitor, alias: str, job: JobUid) -> bool:
         """Whether a visitor who was let in would be let in now, to the same job."""

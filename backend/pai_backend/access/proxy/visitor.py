@@ -63,6 +63,8 @@ class Incoming:
     remote_ip: str
     has_body: bool = False
     """Whether a body follows the header."""
+    is_from_proxy: bool = False
+    """Whether a proxy of ours sends it (``api.proxies``)."""
 
     @property
     def may_be_repeated(self) -> bool:
