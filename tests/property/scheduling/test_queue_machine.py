@@ -29,6 +29,7 @@ from pai_backend.scheduling.request import Key
 from tests.mutants import queue as mutants
 from tests.property.scheduling.clusters import VCS, configs, groups
 from tests.property.scheduling.test_ledger import state_of
+from tests.support.cell_laws import audit
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 USERS = ("alice", "bob")
@@ -239,7 +240,7 @@ class Waiting(RuleBasedStateMachine):
     def laws(self) -> None:
         """The cluster's own laws: a reservation never breaks what others are promised."""
         if hasattr(self, "queue"):
-            self.queue.ledger.check()
+            audit(self.queue.ledger)
             assert set(self.queue.ledger.groups) == {*self.queue.running, *self.queue.claims}
 
     @invariant()

@@ -16,6 +16,7 @@ from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.explain import estimate
 from pai_backend.scheduling.queue import Entry, Pass, Patience, Policy, Queue
 from tests.mutants import queue as mutants
+from tests.support.cell_laws import audit
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -63,7 +64,7 @@ class World:
             heappush(self.ends, (self.now + self.lasts[name], name))
         if currently_in_test_context():
             note(f"{self.now:%H:%M} {[each.entry.group.name for each in answer.started]}, kept {answer.held_back}")
-        self.queue.ledger.check()
+        audit(self.queue.ledger)
         return answer
 
     def until(self, moment: datetime) -> None:

@@ -28,6 +28,7 @@ from pai_backend.scheduling.core.inspect import physical_status
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.queue import Patience, Policy
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+from tests.support.cell_laws import audit
 from tests.support.job_queue import placed
 
 CONFIG = read_config("""
@@ -195,9 +196,9 @@ def test_what_is_rebuilt_is_what_was_there(story: list[object]) -> None:
         elif isinstance(operation, int) and world.jobs:
             world.end(operation)
         world.placer.catch_up()
-        world.placer.ledger.check()
+        audit(world.placer.ledger)
         rebuilt = world.rebuilt()
-        rebuilt.ledger.check()
+        audit(rebuilt.ledger)
         assert picture(rebuilt) == picture(world.placer)
 
 

@@ -34,7 +34,6 @@ from pai_backend.scheduling.core.decision import (
 )
 from pai_backend.scheduling.core.diagnose import diagnose
 from pai_backend.scheduling.core.elastic import has_to_spread, spread
-from pai_backend.scheduling.core.inspect import audit
 from pai_backend.scheduling.core.place import Option, Planner, displace, in_the_way
 from pai_backend.scheduling.core.places import Places, Written
 from pai_backend.scheduling.core.restore import (
@@ -364,10 +363,6 @@ class Ledger(Places):
         self.load(config)
         self._wrote()
         return refill(self, was, vcs)
-
-    def check(self) -> None:
-        """Raise Bug when a count is not what the trees say, or a promise could not be kept. For tests; costs a walk."""
-        audit(self)
 
 
 def _placement(group: Group, plan: Plan) -> GroupPlace:

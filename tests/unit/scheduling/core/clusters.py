@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pai_backend.scheduling import Bound, Group, Ledger, Member, Preempt, Reason, Wait, read_config
+from tests.support.cell_laws import audit
 
 LAB = """
 physicalCluster:
@@ -66,7 +67,7 @@ def place(of: Ledger, asked: Group, suggested: Collection[str] | None = None) ->
     answer = of.decide(asked, suggested)
     assert isinstance(answer, Bound), answer
     of.apply(answer)
-    of.check()
+    audit(of)
     return [(pod.node, pod.cells) for pod in answer.placement.pods.values()]
 
 
@@ -75,7 +76,7 @@ def preempt(of: Ledger, asked: Group) -> Preempt:
     answer = of.decide(asked)
     assert isinstance(answer, Preempt), answer
     of.apply(answer)
-    of.check()
+    audit(of)
     return answer
 
 

@@ -6,6 +6,7 @@ import time
 
 from pai_backend.scheduling import Bound, Group, Member, Preempt, WaitCode
 from pai_backend.scheduling.cells.shape import Shape
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.core.clusters import LAB, POOL, cluster, group, place, preempt, why
 
 WIDE = """
@@ -42,7 +43,7 @@ def test_d2_an_opportunistic_group_on_a_node_that_turns_bad_ends_cleanly() -> No
     lab.release("oppo")
     for name in ("carol", "dan"):
         lab.set_node_health(name, healthy=True)
-    lab.check()
+    audit(lab)
     assert place(lab, group("next", "default", (1, 1))) == [("carol", (0,))]
 
 
@@ -55,10 +56,10 @@ def test_d3_a_doomed_cell_in_use_returns_to_the_free_list() -> None:
     fresh = cluster(LAB)
     fresh.set_node_health("dan", healthy=False)
     assert not fresh.restore(stored.values()).displaced
-    fresh.check()
+    audit(fresh)
     fresh.set_node_health("dan", healthy=True)
     fresh.release("job")
-    fresh.check()
+    audit(fresh)
     assert place(fresh, group("next", "vc1", (1, 1))) == [("dan", (0,))]
 
 

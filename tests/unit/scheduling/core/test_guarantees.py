@@ -6,6 +6,7 @@ import pytest
 
 from pai_backend.model.errors import InvalidParameters, NoVirtualCluster, PaiError
 from pai_backend.scheduling import Bound, Group, Member, Outdated, Preempt, State, Wait, WaitCode
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.core.clusters import LAB, POOL, cluster, group, place, preempt, why
 
 
@@ -76,7 +77,7 @@ def test_deciding_does_not_change_anything_and_a_late_commit_is_refused() -> Non
     with pytest.raises(Outdated, match="early"):
         pool.apply(early)
     assert "early" not in pool.groups
-    pool.check()
+    audit(pool)
 
 
 def test_a_cancelled_preemptor_gives_its_victims_back() -> None:
@@ -86,7 +87,7 @@ def test_a_cancelled_preemptor_gives_its_victims_back() -> None:
     preempt(lab, group("prod", "vc1", (1, 1), priority=100))
     lab.release("prod")
     assert lab.groups["test"].state is State.ALLOCATED
-    lab.check()
+    audit(lab)
 
 
 def test_a_still_higher_priority_takes_over_the_reservation() -> None:
@@ -110,7 +111,7 @@ def test_reserved_leaves_without_a_victim_left_are_bound_at_once_by_a_higher_pri
     assert isinstance(answer, Bound)
     assert answer.cancelled == ("mid",)
     lab.apply(answer)
-    lab.check()
+    audit(lab)
     assert isinstance(lab.decide(group("mid", "vc1", (1, 1), priority=100)), Wait)
 
 
@@ -127,7 +128,7 @@ def test_a_reservation_moves_when_its_node_is_not_suggested_any_more_and_only_th
     assert moved.placement.pods[0].node in others
     assert pool.groups["high"].spots[0].node.name == first, "deciding moved it already"
     pool.apply(moved)
-    pool.check()
+    audit(pool)
     given_up = pool.decide(high, [])
     assert isinstance(given_up, Wait)
     assert given_up.drops_reservation
@@ -144,7 +145,7 @@ def test_lazy_preemption_lets_the_victim_run_on_until_its_leaves_are_needed() ->
     assert isinstance(answer, Bound)
     assert len(answer.displaced) == 1
     pool.apply(answer)
-    pool.check()
+    audit(pool)
     assert answer.placement.pods[0].node == "n1", "there was an idle node"
     owner = pool.decide(group("owner", "b", (1, 4), priority=0))
     assert isinstance(owner, Preempt)
@@ -162,7 +163,7 @@ def test_a_displaced_group_is_upgraded_when_its_quota_is_free_again() -> None:
     assert pool.upgrade() == ()
     pool.release("high")
     assert pool.upgrade() == answer.displaced
-    pool.check()
+    audit(pool)
     assert all(not held.displaced_by for held in pool.groups.values())
     assert place(pool, group("owner", "b", (1, 4), priority=0)) == [("n1", (0, 1, 2, 3))]
 

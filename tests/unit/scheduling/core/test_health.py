@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pai_backend.scheduling import Ledger, Preempt, Wait, WaitCode, read_config
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.core.clusters import POOL, RACKS, cluster, group, place, why
 
 
@@ -21,7 +22,7 @@ def test_a_spare_node_replaces_a_bad_one() -> None:
     place(pool, group("job", "a", (1, 4)))
     pool.set_node_health("n0", healthy=False)
     pool.release("job")
-    pool.check()
+    audit(pool)
     assert len(place(pool, group("again", "a", (2, 4)))) == 2
 
 
@@ -44,14 +45,14 @@ def test_a_running_group_stays_where_its_node_went_bad() -> None:
     assert place(pool, group("other", "a", (1, 2)))[0][0] != "n0"
     pool.release("job")
     pool.set_node_health("n0", healthy=True)
-    pool.check()
+    audit(pool)
 
 
 def test_a_bad_node_inside_a_rack_takes_a_place_of_its_owner() -> None:
     racks = cluster(RACKS.replace("RACK.NODE, cellNumber: 4", "RACK, cellNumber: 2"))
     place(racks, group("first", "a", (1, 8)))
     racks.set_node_health("n1", healthy=False)
-    racks.check()
+    audit(racks)
     assert len(place(racks, group("two", "a", (2, 8)))) == 2
     assert isinstance(racks.decide(group("three", "a", (1, 8))), Wait)
     racks.set_node_health("n1", healthy=True)
@@ -64,9 +65,9 @@ def test_all_bad_and_all_well_again_is_as_before() -> None:
     for healthy in (False, True):
         for name in list(racks.nodes):
             racks.set_node_health(name, healthy=healthy)
-            racks.check()
+            audit(racks)
     racks.release("job")
-    racks.check()
+    audit(racks)
     assert sorted(cell.address for cell in racks.chains["RACK"].buddy.lists[5]) == ["0", "1", "2"]
 
 

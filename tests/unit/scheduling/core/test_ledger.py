@@ -10,6 +10,7 @@ from pai_backend.scheduling import Bound, Ledger, Outdated, Preempt
 from pai_backend.scheduling.core.decision import Release
 from pai_backend.scheduling.core.search import Search
 from pai_backend.scheduling.request import Need
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.core.clusters import POOL, cluster, group, place
 
 
@@ -33,7 +34,7 @@ def test_only_the_last_write_can_be_undone() -> None:
     pool.undo(second)
     pool.undo(first)
     assert not pool.groups
-    pool.check()
+    audit(pool)
 
 
 def test_what_is_final_stays() -> None:
@@ -51,7 +52,7 @@ def test_what_is_final_is_undone_by_the_trial_around_it() -> None:
         pool.apply(Release("a"), final=True)
         pool.apply(pool.decide(group("b", "a", (1, 4))), final=True)
     assert not pool.groups
-    pool.check()
+    audit(pool)
 
 
 def test_applying_searches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_backend.scheduling import Bound, Effects, Preempt, State, Wait, read_config
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.core.clusters import POOL, cluster, group, place, preempt
 
 
@@ -15,7 +16,7 @@ def test_a_restart_gives_every_group_its_place_and_its_quota() -> None:
     place(pool, group("oppo", "a", (1, 3), priority=-1))
     fresh = cluster(POOL)
     assert not fresh.restore(pool.placements().values()).displaced
-    fresh.check()
+    audit(fresh)
     assert fresh.placements() == pool.placements()
     assert isinstance(fresh.decide(group("more", "a", (1, 1))), Wait)
     assert isinstance(fresh.decide(group("other", "b", (1, 4))), Preempt)
@@ -37,9 +38,9 @@ def test_a_smaller_quota_displaces_and_a_larger_one_gives_back() -> None:
     smaller = read_config(POOL.replace("cellNumber: 3", "cellNumber: 2"))
     assert pool.reconfigure(smaller) == Effects(kept=("a0", "a1"), displaced=("a2",))
     assert pool.groups["a2"].displaced_by
-    pool.check()
+    audit(pool)
     assert pool.reconfigure(read_config(POOL)) == Effects(kept=("a0", "a1"), regained=("a2",))
-    pool.check()
+    audit(pool)
 
 
 def test_a_removed_node_and_a_removed_owner_end_nobody() -> None:
@@ -55,12 +56,12 @@ def test_a_removed_node_and_a_removed_owner_end_nobody() -> None:
     assert effects.missing == (("b", 4),)
     assert effects.removed_nodes == (nodes[0],)
     assert set(pool.placements()) == {"a", "b"}
-    pool.check()
+    audit(pool)
     back = pool.reconfigure(read_config(POOL))
     assert back.added_nodes == (nodes[0],)
     assert not pool.groups["b"].displaced_by
     pool.release("b")
-    pool.check()
+    audit(pool)
 
 
 def test_reconfiguring_drops_reservations_and_keeps_health() -> None:
@@ -94,5 +95,5 @@ def test_a_trial_answers_what_if_and_leaves_no_trace() -> None:
         assert isinstance(answer, Bound)
         trial.apply(answer)
     assert set(pool.groups) == {"a0", "a1", "a2"}
-    pool.check()
+    audit(pool)
     assert isinstance(pool.decide(group("next", "a", (1, 4))), Wait)

@@ -14,6 +14,7 @@ from pai_backend.scheduling import Bound, Group, Ledger, Member, Preempt, Wait, 
 from pai_backend.scheduling.cells.tree import Unit
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.search import Plan, Spare
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.core.clusters import RACKS, cluster, group, place, why
 
 
@@ -109,11 +110,11 @@ def test_an_elastic_group_starts_with_what_fits_and_grows(racks: Ledger) -> None
     assert isinstance(answer, Bound)
     assert [*answer.placement.pods] == [0, 1, 2, 3]
     racks.apply(answer)
-    racks.check()
+    audit(racks)
     with pytest.raises(InvalidParameters, match="cannot grow"):
         racks.decide_growth("elastic")
     racks.release("elastic")
-    racks.check()
+    audit(racks)
 
 
 def test_growing_keeps_within_the_cell_the_group_is_in(racks: Ledger) -> None:

@@ -10,6 +10,7 @@ from pai_backend.model.waiting import CapReached, Cause, Holder, Lack, LackOf, W
 from pai_backend.scheduling import read_config
 from pai_backend.scheduling.explain import explain
 from pai_backend.scheduling.queue import Cap, Patience, Policy, VcCaps
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.queue.line import NODES, START, Line
 
 VCS = ("a", "b")
@@ -158,4 +159,4 @@ def test_asking_changes_nothing() -> None:
     version, groups = line.queue.ledger.version, dict(line.queue.ledger.groups)
     why(line, "gang")
     assert (line.queue.ledger.version, line.queue.ledger.groups) == (version, groups)
-    line.queue.ledger.check()
+    audit(line.queue.ledger)

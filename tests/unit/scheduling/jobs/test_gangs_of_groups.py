@@ -13,6 +13,7 @@ from pai_backend.scheduling.jobs.answers import Lack
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.queue import Patience, Policy
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+from tests.support.cell_laws import audit
 from tests.support.job_queue import placed, served
 from tests.support.lab_config import both_types
 from tests.support.scripted_engine import lab_node
@@ -105,4 +106,4 @@ def test_two_gangs_never_hold_parts_of_each_other(first: str) -> None:
     assert len(placed(made, gangs[0])) == 2
     made.keep_only(gangs[0].uid, ())
     assert len(placed(made, gangs[1])) == 2
-    made.ledger.check()
+    audit(made.ledger)

@@ -14,6 +14,7 @@ from pai_backend.model.spec import PriorityClass
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.request import WaitCode
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+from tests.support.cell_laws import audit
 from tests.support.job_queue import placed, refused, served
 
 
@@ -60,7 +61,7 @@ def test_a_gang_runs_on_nodes_of_several_shapes_when_none_has_enough(order: tupl
     assert len(found) == 3
     assert {place.chain for place in found.values()} == {"P100-NODE-2", "P100-NODE-1"}
     assert len(placed(made, job(2, 1))) == 1
-    made.ledger.check()
+    audit(made.ledger)
 
 
 def test_each_task_has_the_chain_and_the_gpu_of_its_node() -> None:
@@ -72,7 +73,7 @@ def test_each_task_has_the_chain_and_the_gpu_of_its_node() -> None:
         ("dan", "P100-NODE-1"),
         ("eve", "P100-NODE-2"),
     }
-    made.ledger.check()
+    audit(made.ledger)
 
 
 def test_a_gang_that_one_shape_could_hold_keeps_to_it() -> None:
@@ -101,7 +102,7 @@ def test_it_starts_when_room_comes_in_any_chain_and_is_told_truly_why_it_waits()
     assert code_of(made, gang) is WaitCode.BEYOND_PRIORITY
     made.keep_only(make_uid(1), ())
     assert len(placed(made, gang)) == 3
-    made.ledger.check()
+    audit(made.ledger)
 
 
 def test_a_gang_that_all_nodes_together_cannot_hold_waits_for_quota() -> None:
@@ -124,7 +125,7 @@ def test_it_preempts_in_several_chains_and_keeps_the_cells() -> None:
     for each in low:
         made.keep_only(each.uid, ())
     assert len(placed(made, gang)) == 3
-    made.ledger.check()
+    audit(made.ledger)
 
 
 def test_after_a_restart_it_holds_just_what_it_held() -> None:
@@ -155,7 +156,7 @@ def test_after_a_restart_it_holds_just_what_it_held() -> None:
     running = gang.model_copy(update={"tasks": tasks, "state": State.RUNNING, "phase": Phase.RUNNING})
     again.recover([running])
     again.catch_up()
-    again.ledger.check()
+    audit(again.ledger)
     (unit,) = again.units.of_job(gang.uid)
     assert where(dict(again.places(unit))) == where(dict(found))
     assert code_of(again, job(2, 1)) is WaitCode.BEYOND_PRIORITY

@@ -15,6 +15,7 @@ from pai_backend.scheduling.jobs import why as module
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
+from tests.support.cell_laws import audit
 from tests.support.job_queue import placed, served
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -45,7 +46,7 @@ def asked(of: Placer, waiting: Job) -> Waiting | None:
     before = state_of(of.ledger)
     told = why(of, waiting.uid, NOW)
     assert state_of(of.ledger) == before
-    of.ledger.check()
+    audit(of.ledger)
     return told
 
 
@@ -125,4 +126,4 @@ def test_a_failure_inside_leaves_the_cells_as_they_were(monkeypatch: pytest.Monk
     with pytest.raises(ZeroDivisionError):
         why(cells, waiting.uid, NOW)
     assert state_of(cells.ledger) == before
-    cells.ledger.check()
+    audit(cells.ledger)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from pai_backend.scheduling import Group, Member
 from pai_backend.scheduling.queue import Entry, Pass, Policy, Queue
+from tests.support.cell_laws import audit
 from tests.unit.scheduling.core.clusters import cluster
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -71,7 +72,7 @@ class Line:
 
     def advance(self) -> Pass:
         answer = self.queue.advance(self.now)
-        self.queue.ledger.check()
+        audit(self.queue.ledger)
         return answer
 
     def started(self) -> list[str]:
