@@ -8,7 +8,7 @@ Source: microsoft/hivedscheduler, ``pkg/api/config.go`` and its example configur
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -98,17 +98,31 @@ class ClusterConfig:
         """Found once: of 10,000 machines that takes a while, and every document is held against them."""
         return tuple(dict.fromkeys(cell.type for cell in self.physical))
 
-    def nodes(self) -> tuple[str, ...]:
-        """Node names in order of first appearance; a machine may be in two chains."""
-        names: dict[str, None] = {}
+    def machines(self) -> Iterator[PhysicalCell]:
+        """All node-level cells, in order; a machine may be in two chains."""
         stack = list(reversed(self.physical))
         while stack:
             cell = stack.pop()
             if self.cell_types[cell.type].is_node:
-                names[cell.address] = None
+                yield cell
             else:
                 stack.extend(reversed(cell.children))
-        return tuple(names)
+
+    def nodes(self) -> tuple[str, ...]:
+        """Node names in order of first appearance."""
+        return tuple(dict.fromkeys(cell.address for cell in self.machines()))
+
+    @cached_property
+    def pins(self) -> Mapping[str, str]:
+        """Pinned id -> the type of its cell."""
+        found: dict[str, str] = {}
+        stack = list(self.physical)
+        while stack:
+            cell = stack.pop()
+            if cell.pinned_id:
+                found[cell.pinned_id] = cell.type
+            stack.extend(cell.children)
+        return found
 
 
 def compare(before: ClusterConfig, after: ClusterConfig) -> ClusterChange:
@@ -148,18 +162,6 @@ def _owned(vc: str, config: ClusterConfig) -> dict[str, tuple[int, int]]:
     for quota in owner.quotas if owner is not None else ():
         cell = config.dotted(quota.chain, quota.type)
         found[cell] = found.get(cell, _NONE)[0] + quota.number, config.leaves(quota.type)
-    pins = _types_of_pins(config) if owner is not None and owner.pinned else {}
     for name in owner.pinned if owner is not None else ():
-        found[f"pinned {name}"] = 1, config.leaves(pins[name])
-    return found
-
-
-def _types_of_pins(config: ClusterConfig) -> dict[str, str]:
-    found: dict[str, str] = {}
-    stack: list[PhysicalCell] = list(config.physical)
-    while stack:
-        cell = stack.pop()
-        if cell.pinned_id:
-            found[cell.pinned_id] = cell.type
-        stack.extend(cell.children)
+        found[f"pinned {name}"] = 1, config.leaves(config.pins[name])
     return found

@@ -144,7 +144,7 @@ def shared_sizing(rules: NodeRules) -> Sizing:
 
 def sizing_of(config: ClusterConfig, *, cells_for_all: bool = False, rules: NodeRules | None = None) -> Sizing:
     """The sizing of a written configuration."""
-    pins = {cell_id: config.levels(chain)[0] for chain, cell_id in _pins(config)}
+    pins = {pin: config.levels(kind)[0] for pin, kind in config.pins.items()}
     owned = {
         vc.name: tuple(
             dict.fromkeys(
@@ -161,25 +161,9 @@ def sizing_of(config: ClusterConfig, *, cells_for_all: bool = False, rules: Node
 def _types_of_nodes(config: ClusterConfig) -> dict[str, tuple[str, ...]]:
     """Node -> the leaf types of its cells."""
     found: dict[str, dict[str, None]] = {}
-    stack = list(config.physical)
-    while stack:
-        cell = stack.pop()
-        if config.cell_types[cell.type].is_node:
-            found.setdefault(cell.address, {})[config.levels(cell.type)[0]] = None
-        else:
-            stack.extend(cell.children)
+    for cell in reversed([*config.machines()]):
+        found.setdefault(cell.address, {})[config.levels(cell.type)[0]] = None
     return {name: tuple(types) for name, types in found.items()}
-
-
-def _pins(config: ClusterConfig) -> list[tuple[str, str]]:
-    found = []
-    stack = [(cell.type, cell) for cell in reversed(config.physical)]
-    while stack:
-        chain, cell = stack.pop()
-        if cell.pinned_id:
-            found.append((chain, cell.pinned_id))
-        stack.extend((chain, child) for child in reversed(cell.children))
-    return found
 
 
 def wish_of(job: Job, tasks: Iterable[Task], sizing: Sizing) -> Wish:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pai_backend.model.node import Node
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.derive import derive
-from pai_backend.scheduling.config.model import ClusterConfig, PhysicalCell, Sku
+from pai_backend.scheduling.config.model import ClusterConfig, Sku
 from pai_backend.scheduling.jobs.demand import Sizing, mebibytes
 
 CPU = "CPU"
@@ -126,12 +126,11 @@ def owned_leaves(config: ClusterConfig, vc: str, leaf_type: str = "", pinned_id:
     """Leaf cells that a virtual cluster owns: those of one pinned cell, or all others, of a type if one is given."""
     owner = config.virtual_clusters[vc]
     if pinned_id:
-        pins = {cell.pinned_id: cell.type for cell in _cells(config) if cell.pinned_id}
-        return _leaves(config, pins[pinned_id]) if pinned_id in owner.pinned else 0
+        return config.leaves(config.pins[pinned_id]) if pinned_id in owner.pinned else 0
     total = 0
     for quota in owner.quotas:
         if leaf_type in ("", config.levels(quota.chain)[0]):
-            total += quota.number * _leaves(config, quota.type)
+            total += quota.number * config.leaves(quota.type)
     return total
 
 
@@ -139,11 +138,10 @@ def owned_resources(config: ClusterConfig, vc: str) -> tuple[int, int, int]:
     """GPUs, CPUs and MiB that a virtual cluster owns, pinned cells included, by the SKUs of its cells."""
     by_type: dict[str, int] = {}
     owner = config.virtual_clusters[vc]
-    pins = {cell.pinned_id: cell.type for cell in _cells(config) if cell.pinned_id}
-    owned = [(quota.type, quota.number) for quota in owner.quotas] + [(pins[name], 1) for name in owner.pinned]
+    owned = [(quota.type, quota.number) for quota in owner.quotas] + [(config.pins[name], 1) for name in owner.pinned]
     for kind, number in owned:
         leaf = config.levels(kind)[0]
-        by_type[leaf] = by_type.get(leaf, 0) + number * _leaves(config, kind)
+        by_type[leaf] = by_type.get(leaf, 0) + number * config.leaves(kind)
     skus = [(config.skus.get(leaf, Sku()), count) for leaf, count in by_type.items()]
     return (
         sum(sku.gpu * count for sku, count in skus),
@@ -198,19 +196,3 @@ def _quota(spec: JobSpec, config: ClusterConfig, sizing: Sizing) -> Iterator[Mis
 
 def _is_opportunistic(spec: JobSpec) -> bool:
     return spec.scheduling.priority_class is PriorityClass.OPPO
-
-
-def _leaves(config: ClusterConfig, kind: str) -> int:
-    leaves = 1
-    while kind in config.cell_types:
-        leaves *= config.cell_types[kind].count
-        kind = config.cell_types[kind].child
-    return leaves
-
-
-def _cells(config: ClusterConfig) -> Iterator[PhysicalCell]:
-    stack = list(reversed(config.physical))
-    while stack:
-        cell = stack.pop()
-        yield cell
-        stack.extend(reversed(cell.children))
