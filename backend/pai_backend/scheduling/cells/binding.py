@@ -65,7 +65,7 @@ class Binder:
         chain, level, vc = root.chain, root.level, root.quotas.vc
         chain.free[level][vc] += delta
         chain.promised[level] += delta
-        self.journal.note(_undo_free, root, delta)
+        self.journal.note(self._add_free, root, -delta)
 
     def _pair(self, cell: VirtualCell, real: PhysicalCell, at: int | None = None) -> None:
         """Join the two; a unit becomes number ``at`` of its node's units, the last when None."""
@@ -113,12 +113,6 @@ def _pairs(cell: VirtualCell, physical: PhysicalCell) -> list[tuple[VirtualCell,
     if at is None and physical.chain.buddy.listed(pairs[-1][1]) is None:
         raise Bug(f"{cell} cannot stand on {physical}, which is not free")
     return pairs
-
-
-def _undo_free(root: VirtualCell, delta: int) -> None:
-    chain, level = root.chain, root.level
-    chain.free[level][root.quotas.vc] -= delta
-    chain.promised[level] -= delta
 
 
 def _node_of(cell: PhysicalCell) -> Node:
@@ -207,22 +201,9 @@ class Health:
             self._set_doomed(root, doomed=False)
 
     def _set_doomed(self, root: VirtualCell, *, doomed: bool) -> None:
-        others = root.quotas.doomed
-        if doomed:
-            self._doom_at(root, len(others))
-            self.journal.note(self._spare, root)
-        else:
-            at = others.index(root)
-            self._spare(root)
-            self.journal.note(self._doom_at, root, at)
-
-    def _doom_at(self, root: VirtualCell, at: int) -> None:
-        root.doomed = True
-        root.quotas.doomed.insert(at, root)
-
-    def _spare(self, root: VirtualCell) -> None:
-        root.doomed = False
-        root.quotas.doomed.remove(root)
+        others = [each for each in root.quotas.doomed if each is not root]
+        self.journal.set(root.quotas, "doomed", [*others, root] if doomed else others)
+        self.journal.set(root, "doomed", doomed)
 
     @contextmanager
     def later(self, *, settle: bool = True) -> Iterator[None]:

@@ -181,8 +181,7 @@ class Buddy(Generic[T]):
         self._count(cell, 1)
 
     def _set_split(self, cell: T, *, split: bool) -> None:
-        cell.split = split
-        self.journal.note(setattr, cell, "split", not split)
+        self.journal.set(cell, "split", split)
         sign = -1 if split else 1
         self._add_left(cell.level, sign)
         if cell.bad:
@@ -199,10 +198,7 @@ class Buddy(Generic[T]):
 
     def _add_left(self, level: int, delta: int) -> None:
         self.left[level] += delta
-        self.journal.note(self._undo_left, level, delta)
-
-    def _undo_left(self, level: int, delta: int) -> None:
-        self.left[level] -= delta
+        self.journal.note(self._add_left, level, -delta)
 
     def note_bad(self, cell: T, sign: int) -> None:
         """A bad cell enters (1) or leaves (-1) what is free."""

@@ -106,9 +106,7 @@ class Holding:
 
     def _own(self, unit: Unit, held: Held, mask: int) -> None:
         """Flip whose leaves these are."""
-        left = unit.owners.pop(held, 0) ^ mask
-        if left:
-            unit.owners[held] = left
+        left = _flip_own(unit.owners, held, mask)
         unit.used ^= mask
         unit.quotas.credit(held, left.bit_count() - (left ^ mask).bit_count())
         unit.quotas.ranking.touch(unit)
@@ -117,16 +115,12 @@ class Holding:
     def _running(self, node: Node, held: Held, mask: int) -> None:
         if self.journal.entries is not None:
             self.journal.note(setattr, node, "running", dict(node.running))  # in its order
-        left = node.running.pop(held, 0) ^ mask
-        if left:
-            node.running[held] = left
+        _flip_own(node.running, held, mask)
 
     def _reserving(self, node: Node, held: Held, mask: int) -> None:
         if self.journal.entries is not None:
             self.journal.note(setattr, node, "reserving", dict(node.reserving))
-        left = node.reserving.pop(held, 0) ^ mask
-        if left:
-            node.reserving[held] = left
+        _flip_own(node.reserving, held, mask)
 
     def _flip(self, node: Node, guaranteed: int = 0, oppo: int = 0, reserved: int = 0) -> None:
         node.guaranteed ^= guaranteed
@@ -146,6 +140,14 @@ class Holding:
         for unit in node.units:
             unit.quotas.ranking.touch(unit)
         self.journal.note(self._flip, node, guaranteed, oppo, reserved)
+
+
+def _flip_own(owners: dict[Held, int], held: Held, mask: int) -> int:
+    """Flip these leaves of a group, which comes last then; what is left of it."""
+    left = owners.pop(held, 0) ^ mask
+    if left:
+        owners[held] = left
+    return left
 
 
 def _rate(node: Node) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.cells.tree import Held, State
-from pai_backend.scheduling.core.elastic import empty, empty_of_all, has_to_spread, spread
+from pai_backend.scheduling.core.elastic import empty, has_to_spread, spread
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Spare
@@ -44,7 +44,8 @@ class _Diagnosis:
             return Reason(WaitCode.QUOTA, self.group.vc, self.needed, max(self.sizes))
         if self._most(_owned) < self.needed:
             return self._of(WaitCode.QUOTA)
-        together = [empty_of_all(self.options)] if self.spread else [empty(option) for option in self.options]
+        alone = [empty(option) for option in self.options]
+        together = [sum(alone, Counter[int]())] if self.spread else alone
         if not any(could_hold(units.items(), self.sizes) for units in together):
             return self._of(WaitCode.SHAPE)
         damaged = [option.chain for option in self.options if option.chain.broken]
@@ -57,7 +58,7 @@ class _Diagnosis:
         kept = any(option.chain.reserved for option in self.options)
         others = self.trees.groups.values() if kept else ()
         waiting = sorted((held for held in others if held.state is State.PREEMPTING), key=lambda held: held.serial)
-        if waiting and self._fits(self.limits, _is_preempting):
+        if waiting and self._fits(self.limits, lambda held: held.state is State.PREEMPTING):
             return self._of(WaitCode.RESERVED, holders=waiting)
         if self._most(self._free) >= self.needed:
             return self._of(WaitCode.FRAGMENTED, within=self.group.within, holders=self._holders())
@@ -128,10 +129,6 @@ class _Diagnosis:
             holders=tuple(held.group.name for held in islice(holders, MOST_HOLDERS)),
             nodes=tuple(islice(dict.fromkeys(nodes), MOST_HOLDERS)),
         )
-
-
-def _is_preempting(held: Held) -> bool:
-    return held.state is State.PREEMPTING
 
 
 def _owned(option: Option) -> int:

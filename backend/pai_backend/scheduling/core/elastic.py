@@ -107,11 +107,6 @@ def empty(option: Option) -> Counter[int]:
     return option.quotas.sizes
 
 
-def empty_of_all(options: Sequence[Option]) -> Counter[int]:
-    """The same of several chains together."""
-    return sum((empty(option) for option in options), Counter[int]())
-
-
 def spread(
     holding: Holding, group: Group, options: Sequence[Option], limits: Limits | None, *, evicting: bool
 ) -> Plan | None:

@@ -282,20 +282,15 @@ def reserve(trees: Trees, placement: GroupPlace) -> bool:
         if not spot.node.chain.is_safe():
             break
     else:
-        _pursue(trees, held)
+        for spot in spots:
+            for other, mask in spot.node.running.items():
+                if mask & spot.mask:
+                    trees.pursue(held, other)
         return True
     for spot in reversed(done):
         trees.holding.cancel(held, spot)
     trees.strike(held)
     return False
-
-
-def _pursue(trees: Trees, held: Held) -> None:
-    """Groups that run there are asked to end."""
-    for spot in held.spots:
-        for other, mask in spot.node.running.items():
-            if mask & spot.mask:
-                trees.pursue(held, other)
 
 
 def _leaves_of(trees: Trees, placement: GroupPlace) -> list[Spot] | None:
@@ -363,7 +358,8 @@ def refill(fresh: Trees, was: Snapshot, vcs: Mapping[str, str]) -> Effects:
     for name, bad in was.bad.items():
         if bad:
             fresh.set_broken(name, healthy=True, bad_devices=bad)
-    restored = restore(fresh, [_owned_by(each, vcs) for each in was.placements])
+    groups = [replace(each.group, vc=vcs.get(each.group.name, each.group.vc)) for each in was.placements]
+    restored = restore(fresh, [replace(each, group=group) for each, group in zip(was.placements, groups, strict=True)])
     displaced, kept, regained = [], [], []
     for name, was_displaced in was.displaced.items():
         after = fresh.groups.get(name)
@@ -384,8 +380,3 @@ def refill(fresh: Trees, was: Snapshot, vcs: Mapping[str, str]) -> Effects:
         tuple(name for name in fresh.nodes if name not in was.bad),
         tuple(name for name in was.bad if name not in fresh.nodes),
     )
-
-
-def _owned_by(placement: GroupPlace, vcs: Mapping[str, str]) -> GroupPlace:
-    group = placement.group
-    return replace(placement, group=replace(group, vc=vcs.get(group.name, group.vc)))

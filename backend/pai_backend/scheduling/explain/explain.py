@@ -39,7 +39,7 @@ def changes(queue: Queue, entry: Entry, now: datetime, vcs: Sequence[str] = ()) 
         return ()
     search = _Search(queue, entry, now)
     found = [*search.anywhere(), *search.types(), *search.clusters(vcs)]
-    found += sorted(search.less(), key=lambda change: _given_up(entry.group, change))
+    found += sorted(search.less(), key=lambda change: -apply(entry.group, change).leaves)
     return (*found, *search.opportunistic())
 
 
@@ -62,10 +62,6 @@ def apply(group: Group, change: Change) -> Group:
     else:
         raise ValueError(f"{change.kind} changes no group")
     return replace(group, members=tuple(members))
-
-
-def _given_up(group: Group, change: Change) -> int:
-    return group.leaves - apply(group, change).leaves
 
 
 @dataclass(slots=True)

@@ -89,11 +89,11 @@ def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
     entry = Entry(
         groups[0],
         user=job.user,
-        order=_microseconds(job.turn_at or job.submitted_at),
+        order=round((job.turn_at or job.submitted_at).timestamp() * 1_000_000),
         needs=_needs(job, wish),
         others=groups[1:],
         loose=len(wish.loose),
-        tie=f"{job.uid}/{_role_number(job, first):04d}/{first.index:06d}",
+        tie=f"{job.uid}/{[role.name for role in job.spec.task_roles].index(first.role):04d}/{first.index:06d}",
         account=job.spec.virtual_cluster,
     )
     return Unit(job.uid, turn_of(job), wish.parties, wish.loose, entry)
@@ -110,10 +110,6 @@ def _name(job: Job, task: Task) -> str:
     return f"{job.id}/{task.role}-{task.index}" + (_CORE if job.core else "")
 
 
-def _role_number(job: Job, task: Task) -> int:
-    return next(number for number, role in enumerate(job.spec.task_roles) if role.name == task.role)
-
-
 def _needs(job: Job, wish: Wish) -> object:
     """Equal for units that the same nodes serve. A run after another may have its fixed ports for itself already."""
     fixed = any(need.fixed_ports for party in wish.parties for need in party.needs) or any(
@@ -121,11 +117,6 @@ def _needs(job: Job, wish: Wish) -> object:
     )
     again = any(task.attempt for task in job.tasks)
     return (wish.shape, job.uid if fixed and again else "")
-
-
-def _microseconds(at: datetime) -> int:
-    """Since 1970."""
-    return round(at.timestamp() * 1_000_000)
 
 
 class Units:

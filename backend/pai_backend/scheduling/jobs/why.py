@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 from pai_backend.model.errors import PaiError
 from pai_backend.model.ids import JobUid
-from pai_backend.model.labels import Taint
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Holder, Lack, LackOf, Waiting
 from pai_backend.scheduling.core.decision import Wait
@@ -81,15 +80,12 @@ def _groups(objection: Objection, nodes: Sequence[Node]) -> Iterator[Sequence[No
 def _opened(node: Node, objection: Objection) -> Node:
     """The node without what the objection is about."""
     if objection.what is LackOf.CORDONED:
-        return node.model_copy(update={"schedulable": True, "taints": _without(node.taints, CORDON)})
+        taints = tuple(each for each in node.taints if each.key != CORDON)
+        return node.model_copy(update={"schedulable": True, "taints": taints})
     if objection.what is LackOf.TAINT:
         return node.model_copy(update={"taints": tuple(each for each in node.taints if str(each) != objection.detail)})
     key, _, value = objection.detail.partition("=")
     return node.model_copy(update={"labels": {**node.labels, key: value}})
-
-
-def _without(taints: Iterable[Taint], key: str) -> tuple[Taint, ...]:
-    return tuple(each for each in taints if each.key != key)
 
 
 MOST_NODES = 20
@@ -115,7 +111,11 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
         rests_on=asked.rests_on,
     )
     if found.cause is Cause.LINEAR:
-        opened = openings(placer.room, _hardest(unit), lambda: placer.queue.would_start(unit.entry, now))
+        opened = openings(
+            placer.room,
+            largest(need for party in unit.parties for need in party.needs),
+            lambda: placer.queue.would_start(unit.entry, now),
+        )
         found = found.model_copy(update={"changes": (*found.changes, *opened)})
     position, waiting = _standing(placer, unit)
     found = found.model_copy(update={"position": position, "waiting": waiting, "holders": _jobs(found.holders)})
@@ -153,10 +153,6 @@ def _jobs(holders: Iterable[Holder]) -> tuple[Holder, ...]:
         gpus = holder.gpus + (before.gpus if before is not None else 0)
         found[name] = (before or holder).model_copy(update={"group": name, "user": user, "gpus": gpus})
     return tuple(found.values())
-
-
-def _hardest(unit: Unit) -> Need:
-    return largest(need for party in unit.parties for need in party.needs)
 
 
 class _Asked:

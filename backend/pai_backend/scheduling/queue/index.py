@@ -131,7 +131,7 @@ class Index:
         """Shelves with cells that were freed and not yet offered to all."""
         self._at_nodes: dict[str, dict[Variant, None]] = {}
         """Chain, or "" for nodes without cells -> variants that wait for something that a node has besides cells."""
-        self._pending: LazyHeap[Kind] = LazyHeap(_pending_key, journal)
+        self._pending: LazyHeap[Kind] = LazyHeap(lambda kind: kind.first_key() if kind.pending else None, journal)
 
     # -- entering and leaving --------------------------------------------------------------------------------------
 
@@ -174,7 +174,9 @@ class Index:
         if kind.front_key() is not None and kind.key.lane.vc and not kind.never:
             lane = self.lanes.get(kind.key.lane)
             if lane is None:
-                lane = self.lanes[kind.key.lane] = LazyHeap(_front_key, self._journal)
+                lane = self.lanes[kind.key.lane] = LazyHeap(
+                    lambda kind: None if kind.stuck else kind.front_key(), self._journal
+                )
             lane.push(kind)
         if key is not None and kind.pending:
             self._pending.push(kind)
@@ -268,11 +270,3 @@ def owners_of(kind: Kind) -> list[Owner]:
     """Whose cells a kind uses."""
     lane = kind.key.lane
     return [Owner(lane.vc, option.chain.name, lane.pinned_id) for option in kind.options]
-
-
-def _pending_key(kind: Kind) -> Key | None:
-    return kind.first_key() if kind.pending else None
-
-
-def _front_key(kind: Kind) -> Key | None:
-    return None if kind.stuck else kind.front_key()
