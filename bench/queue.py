@@ -19,9 +19,9 @@ from datetime import UTC, datetime, timedelta
 from bench import waiting_jobs
 from bench.figures import Figure, percentile
 from bench.scheduling import config
-from pai_backend.scheduling import Group, Ledger, Member
+from pai_backend.scheduling import Group, Ledger, Member, Preempt
 from pai_backend.scheduling.explain import explain
-from pai_backend.scheduling.queue import Cap, Entry, Patience, Policy, Preempting, Queue, VcCaps
+from pai_backend.scheduling.queue import Cap, Entry, Patience, Policy, Queue, VcCaps
 from tests.support.cell_laws import audit
 
 WAITING = 50_000
@@ -105,7 +105,7 @@ class _Load:
         more = True
         while more:
             answer = self.queue.advance(NOW)
-            victims = [name for decision in answer.preempting for name in decision.victims]
+            victims = [name for each in answer.decided if isinstance(each, Preempt) for name in each.victims]
             for name in victims:
                 self.queue.release(name)
             more = answer.more or bool(victims)
@@ -135,7 +135,7 @@ def _run(make: Make) -> Run:
         run.asked.append(answer.asked)
         for decision in answer.decided:
             load.submit(*make(load.random, load.count))
-            for victim in decision.victims if isinstance(decision, Preempting) else ():
+            for victim in decision.victims if isinstance(decision, Preempt) else ():
                 queue.release(victim)
         load.settle()
     assert len(queue.waiting) > 0.9 * WAITING, "groups were to wait"

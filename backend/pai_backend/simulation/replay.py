@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config.model import ClusterConfig, compare
+from pai_backend.scheduling.core.decision import Bound, Preempt
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.explain.eta import estimate
-from pai_backend.scheduling.queue import Entry, Policy, Preempting, Queue, Started
+from pai_backend.scheduling.queue import Entry, Policy, Queue
 from pai_backend.simulation.fate import RunOutcome
 from pai_backend.simulation.fitting import check_nodes, refusals
 from pai_backend.simulation.growing import Growing
@@ -209,7 +210,7 @@ class _Replay:
             for decision in answer.decided:
                 for name in decision.displaced:
                     self._turn(name, now, opportunistic=True)
-                if isinstance(decision, Started):
+                if isinstance(decision, Bound):
                     self._start(decision, now)
                 else:
                     self._evict(decision, now)
@@ -219,8 +220,8 @@ class _Replay:
                 self._look = look
                 self._agenda.add(look, MomentKind.LOOK)
 
-    def _start(self, decision: Started, now: datetime) -> None:
-        life = self._lives[decision.entry.group.name]
+    def _start(self, decision: Bound, now: datetime) -> None:
+        life = self._lives[decision.placement.group.name]
         end = life.start(decision.placement, now)
         self.meter.waiting -= life.entry.group.leaves
         self.meter.take(decision.placement, 1, opportunistic=life.is_opportunistic)
@@ -228,7 +229,7 @@ class _Replay:
         if not life.is_full:
             self._growing.add(life)
 
-    def _evict(self, decision: Preempting, now: datetime) -> None:
+    def _evict(self, decision: Preempt, now: datetime) -> None:
         for name in decision.victims:
             self._agenda.add(
                 now + timedelta(seconds=self._rules.grace_s), MomentKind.EVICTION, name, self._lives[name].run

@@ -184,7 +184,7 @@ class Waiting(RuleBasedStateMachine):
             before = self._waiting_keys()
             answer, other = self.passed(self.queue), self.twin.advance(self.now)
             self.compare(answer, other)
-            decided = [f"{type(each).__name__} {each.entry.group.name}" for each in answer.decided]
+            decided = [f"{type(each).__name__} {each.placement.group.name}" for each in answer.decided]
             note(f"pass: {decided}, kept {answer.held_back}")
             self._same_kind_in_order(answer, before)
             if not answer.more:
@@ -228,13 +228,13 @@ class Waiting(RuleBasedStateMachine):
 
     def _same_kind_in_order(self, answer: Pass, before: dict[str, Entry]) -> None:
         """Of equal groups of one user with equal needs, the earlier starts first."""
-        for each in answer.started:
+        for started in [self.queue.running[name] for name in answer.started]:
             for name, entry in before.items():
-                same = kind_of(entry.group) == kind_of(each.entry.group) and entry.user == each.entry.user
-                equal = same and entry.needs == each.entry.needs and entry.group.members == each.entry.group.members
-                equal = equal and entry.group.vc == each.entry.group.vc
-                if equal and entry.key < each.entry.key and name in self.queue.waiting:
-                    pytest.fail(f"{each.entry.group.name} started before {name}")
+                same = kind_of(entry.group) == kind_of(started.group) and entry.user == started.user
+                equal = same and entry.needs == started.needs and entry.group.members == started.group.members
+                equal = equal and entry.group.vc == started.group.vc
+                if equal and entry.key < started.key and name in self.queue.waiting:
+                    pytest.fail(f"{started.group.name} started before {name}")
 
     @invariant()
     def laws(self) -> None:

@@ -58,12 +58,11 @@ class World:
 
     def advance(self) -> Pass:
         answer = self.queue.advance(self.now)
-        for each in answer.started:
-            name = each.entry.group.name
+        for name in answer.started:
             self.started[name] = self.now
             heappush(self.ends, (self.now + self.lasts[name], name))
         if currently_in_test_context():
-            note(f"{self.now:%H:%M} {[each.entry.group.name for each in answer.started]}, kept {answer.held_back}")
+            note(f"{self.now:%H:%M} {answer.started}, kept {answer.held_back}")
         audit(self.queue.ledger)
         return answer
 

@@ -17,6 +17,7 @@ from pai_backend.model.labels import NodeRule
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.core.decision import Preempt
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.restore import Effects
 from pai_backend.scheduling.jobs.answers import Preemption, QuotaClaim, Round, Waits, places_of, preemptions_of
@@ -25,7 +26,7 @@ from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
 from pai_backend.scheduling.jobs.history import RunTime, unknown
 from pai_backend.scheduling.jobs.reasons import WaitReasons
 from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, turn_of, units_of
-from pai_backend.scheduling.queue import Policy, Preempting, Queue
+from pai_backend.scheduling.queue import Policy, Queue
 from pai_backend.scheduling.terms import NodeRules
 
 
@@ -332,18 +333,19 @@ class Placer:
         self._changed_claims.update(dict.fromkeys(answer.upgraded))
         started, kept = [], []
         for each in answer.decided:
-            unit = self.units.by_name[each.entry.group.name]
+            unit = self.units.by_name[each.placement.group.name]
             self._changed_claims.update(dict.fromkeys(each.displaced))
             self._pending.add(unit.name)
-            if isinstance(each, Preempting):
+            if isinstance(each, Preempt):
                 kept.append(unit)
             else:
                 started.append(unit)
                 self._placed_at[unit.name] = now
-        for name, wait in answer.refused.items():
+        refused = answer.refused
+        for name, wait in refused.items():
             self._reasons.refused(self.units.by_name[name], wait)
-        self._reasons.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
-        for name in (*answer.refused, *answer.returned, *answer.held_back, *answer.moved_up):
+        self._reasons.asked((*refused, *(unit.name for unit in (*started, *kept))))
+        for name in (*refused, *answer.returned, *answer.held_back, *answer.moved_up):
             self._changed_reasons[self.units.by_name[name].job] = None
         return Round(tuple(started), tuple(kept), answer.more, answer.look_again)
 

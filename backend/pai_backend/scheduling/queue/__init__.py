@@ -4,7 +4,7 @@
     queue.add(Entry(group, user="alice", order=17, needs=(cpus, memory)))
     answer = queue.decide(now)                       # changes nothing; ``advance`` is both in one
     queue.apply(answer)
-    for decision in answer.decided:                  # Started: start the tasks. Preempting: end decision.victims
+    for decision in answer.decided:                  # Bound: start the tasks. Preempt: end decision.victims
         ...
     queue.release("alice~train")                     # its tasks have all ended; then advance again
 
@@ -14,7 +14,7 @@ see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens
 docs/scheduling.md says what users may rely on.
 """
 
-from pai_backend.scheduling.queue.entry import Decider, Pass, Preempting, Started, Suggest
+from pai_backend.scheduling.queue.entry import Decider, Pass, Suggest
 from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
 from pai_backend.scheduling.request import Entry
@@ -27,9 +27,7 @@ __all__ = [
     "Pass",
     "Patience",
     "Policy",
-    "Preempting",
     "Queue",
-    "Started",
     "Suggest",
     "VcCaps",
 ]

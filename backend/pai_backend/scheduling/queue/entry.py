@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from pai_backend.scheduling.core.decision import Bound, Decision, Enqueue, Keep, Preempt, Wait
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Group, GroupPlace
+from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Group
 
 
 class Scope(NamedTuple):
@@ -126,25 +126,6 @@ class CellsOnly:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """The group has its place: start its tasks there. ``displaced`` groups run on opportunistically."""
-
-    entry: Entry
-    placement: GroupPlace
-    displaced: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Preempting:
-    """The place is kept; end ``victims``, report each with :meth:`Queue.release`, and the group will start."""
-
-    entry: Entry
-    placement: GroupPlace
-    victims: tuple[str, ...]
-    displaced: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """The entry has no place: as ``wait`` says, or as counting shows. It is not asked again before something is freed.
 
@@ -190,17 +171,11 @@ class Pass:
 
     made_on: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
     """See :attr:`Queue.state`."""
-    steps: list[PassStep] = field(default_factory=list, compare=False, repr=False)
-    decided: list[Started | Preempting] = field(default_factory=list)
-    """In the order in which they were made."""
+    steps: list[PassStep] = field(default_factory=list, repr=False)
     returned: list[str] = field(default_factory=list)
     """Groups that had a place kept, for victims to end or in their turn, and wait like others again."""
-    held_back: list[str] = field(default_factory=list)
-    """Groups for which cells are kept from now on, since they have been overtaken long enough."""
     upgraded: tuple[str, ...] = ()
     """Lazily preempted groups that count on their quota again."""
-    refused: dict[str, Wait] = field(default_factory=dict)
-    """Of the groups that were asked about, those that have no place, and why; those alike were not asked."""
     moved_up: dict[str, None] = field(default_factory=dict)
     """Groups that are first among those alike now, since the one before them got its place."""
     asked: int = 0
@@ -211,11 +186,21 @@ class Pass:
     """When, if nothing happens, cells have to be kept for a group: call again then."""
 
     @property
-    def started(self) -> list[Started]:
-        """The groups that start."""
-        return [each for each in self.decided if isinstance(each, Started)]
+    def decided(self) -> list[Bound | Preempt]:
+        """Places, in the order in which they were decided: start the tasks, or end the victims."""
+        return [step for step in self.steps if isinstance(step, Bound | Preempt)]
 
     @property
-    def preempting(self) -> list[Preempting]:
-        """The groups for which others have to end."""
-        return [each for each in self.decided if isinstance(each, Preempting)]
+    def started(self) -> list[str]:
+        """The groups that start."""
+        return [step.placement.group.name for step in self.steps if isinstance(step, Bound)]
+
+    @property
+    def held_back(self) -> list[str]:
+        """Groups for which cells are kept from now on, since they have been overtaken long enough."""
+        return [step.entry.group.name for step in self.steps if isinstance(step, Keep) and step.entry is not None]
+
+    @property
+    def refused(self) -> dict[str, Wait]:
+        """Of the groups that were asked about, those that have no place, and why; those alike were not asked."""
+        return {step.name: step.wait for step in self.steps if isinstance(step, Asked) and step.wait is not None}

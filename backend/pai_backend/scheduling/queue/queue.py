@@ -22,8 +22,6 @@ from pai_backend.scheduling.queue.entry import (
     Parked,
     Pass,
     PassStep,
-    Preempting,
-    Started,
     Stuck,
     Suggest,
     anywhere,
@@ -188,8 +186,6 @@ class Queue(Books):
             case Keep():
                 self.ledger.settle(check_group(self.ledger, step.placement.group))
                 self.ledger.apply(replace(step, version=self.ledger.version), final=True)
-                if step.entry is not None:
-                    answer.held_back.append(step.entry.group.name)
             case Wait():
                 self.ledger.apply(replace(step, version=self.ledger.version), final=True)
             case Enqueue():
@@ -201,7 +197,7 @@ class Queue(Books):
                 else:
                     answer.returned.append(step.entry.group.name)
             case Asked():
-                self._note_answer(step, answer)
+                self._note_answer(step)
             case Parked(name, scope):
                 line = self.waiting[name].line
                 assert line is not None
@@ -239,10 +235,6 @@ class Queue(Books):
         following = None if kind is None else kind.first()
         if following is not None:
             answer.moved_up[following.entry.group.name] = None
-        if isinstance(decision, Bound):
-            answer.decided.append(Started(entry, placement, decision.displaced))
-        else:
-            answer.decided.append(Preempting(entry, placement, decision.victims, decision.displaced))
         for name in decision.displaced:
             self.journal.put(self.displaced, name, None)
             self.freed(self.ledger.groups[name].group, [placement.chain])
@@ -252,7 +244,7 @@ class Queue(Books):
                 self.lose(lost)
                 answer.returned.append(lost.ticket.entry.group.name)
 
-    def _note_answer(self, asked: Asked, answer: Pass) -> None:
+    def _note_answer(self, asked: Asked) -> None:
         """Do not ask for this again before something is freed that may help."""
         claim = self.claims.get(asked.name)
         if claim is not None:
@@ -263,7 +255,6 @@ class Queue(Books):
         kind = kind_at(ticket)
         if asked.wait is not None:
             self.ledger.settle(kind.options)
-            answer.refused[asked.name] = asked.wait
         if asked.by_nodes:
             assert ticket.line is not None
             self.index.answered_variant(ticket.line.variant)

@@ -76,4 +76,4 @@ class Line:
         return answer
 
     def started(self) -> list[str]:
-        return [each.entry.group.name for each in self.advance().started]
+        return self.advance().started

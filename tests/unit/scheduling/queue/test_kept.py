@@ -40,7 +40,7 @@ def test_it_starts_when_those_on_its_cells_have_ended() -> None:
 
 def test_nobody_is_asked_to_end_for_it() -> None:
     line = waiting_gang(overtaken=0)
-    assert line.advance().preempting == []
+    assert line.advance().decided == []
     assert all(held.state == "allocated" for name, held in line.queue.ledger.groups.items() if name != "gang")
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from pai_backend.model.errors import InvalidParameters, NoVirtualCluster
 from pai_backend.scheduling import read_config
-from pai_backend.scheduling.queue import Cap, Policy, Preempting, VcCaps
+from pai_backend.scheduling.core.decision import Preempt
+from pai_backend.scheduling.queue import Cap, Policy, VcCaps
 from tests.unit.scheduling.core.clusters import group
 from tests.unit.scheduling.queue.line import NODES, Line
 
@@ -52,7 +53,7 @@ def test_what_has_to_end_is_told_once() -> None:
     full(line)
     line.queue.add(line.queue.running["full0"].__class__(group("urgent", "a", (1, 4), priority=100), "u", 9))
     [decision] = line.advance().decided
-    assert isinstance(decision, Preempting)
+    assert isinstance(decision, Preempt)
     assert decision.victims == ("full0",) or len(decision.victims) == 1
     assert line.advance().decided == []
 
