@@ -43,7 +43,7 @@ def _free_lists(chain: Chain) -> None:
     _law(left == buddy.left, f"chain {chain.name}: cells left are {left}, counted {buddy.left}")
     _law(bad == [len(cells) for cells in buddy.bad], f"chain {chain.name}: bad free cells are miscounted")
     for cell in chain.cells:
-        made = cell.made_children
+        made = cell._children  # those of a node are made on first use
         _law(cell.listed == sum(child.position >= 0 for child in made), f"{cell} miscounts free children")
         whole = made and cell.listed == len(made)
         _law(not whole, f"the children of {cell} are all free and not merged")

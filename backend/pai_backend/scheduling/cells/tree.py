@@ -116,11 +116,6 @@ class PhysicalCell:
         """The cells one level below, in order."""
         return self._children
 
-    @property
-    def made_children(self) -> tuple[PhysicalCell, ...]:
-        """The children that exist already: those of a node are made on first use."""
-        return self._children
-
     def adopt(self, children: tuple[PhysicalCell, ...]) -> None:
         """Say what the children are; once, while the tree is built."""
         self._children = children
@@ -322,17 +317,6 @@ class Unit(VirtualCell):
             return 0
         node = cell.node
         return cell.mask & ~(node.guaranteed | node.oppo | node.reserved | node.broken | self.used)
-
-    def below(self, priority: int) -> int:
-        """Healthy leaves that no guaranteed group of at least this priority owns; of a bound unit."""
-        cell = self.physical
-        if cell is None or cell.node is None:
-            return 0
-        taken = cell.node.broken
-        for held, mask in self.owners.items():
-            if held.group.priority >= priority:
-                taken |= mask
-        return cell.mask & ~taken
 
 
 class Chain:

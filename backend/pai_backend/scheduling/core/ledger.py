@@ -40,10 +40,9 @@ from pai_backend.scheduling.core.restore import (
     RECONFIGURED,
     Effects,
     Restored,
-    refill,
+    reconfigure,
     reserve,
     restore,
-    snapshot,
     upgrade,
 )
 from pai_backend.scheduling.core.scope import parts_of
@@ -359,10 +358,8 @@ class Ledger(Places):
 
         ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
         """
-        was = snapshot(self)
-        self.load(config)
         self._wrote()
-        return refill(self, was, vcs)
+        return reconfigure(self, config, vcs)
 
 
 def _placement(group: Group, plan: Plan) -> GroupPlace:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pai_backend.scheduling.cells.binding import in_use
 from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, Spot, State, Unit, VirtualCell, units_of
+from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.place import displace
 from pai_backend.scheduling.core.trees import Trees
 from pai_backend.scheduling.request import OPPORTUNISTIC, GroupPlace
@@ -323,46 +324,31 @@ class Effects:
     """Preemptors that lose their reservation and are decided again."""
     missing: tuple[tuple[str, int], ...] = ()
     """Groups that run on leaves which are no longer in the configuration, and on how many."""
-    added_nodes: tuple[str, ...] = ()
-    removed_nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What is kept when the configuration changes, as plain values: groups by name in order of submission."""
-
-    placements: tuple[GroupPlace, ...]
-    displaced: dict[str, bool]
-    """All groups; whether they run without a claim."""
-    reserved: tuple[str, ...]
-    bad: dict[str, list[int]]
-    """All nodes; their devices that are not healthy."""
-
-
-def snapshot(trees: Trees) -> Snapshot:
-    """All groups and their places, before a configuration is changed."""
-    groups = sorted(trees.groups.values(), key=lambda held: held.serial)
-    return Snapshot(
-        tuple(trees.placements().values()),
-        {held.group.name: bool(held.displaced_by) for held in groups},
-        tuple(held.group.name for held in groups if held.state is State.PREEMPTING),
-        {name: [index for node in nodes for index in node.devices(node.broken)] for name, nodes in trees.nodes.items()},
-    )
-
-
-def refill(fresh: Trees, was: Snapshot, vcs: Mapping[str, str]) -> Effects:
-    """Give empty trees of another configuration the health and the running groups that there were; what differs.
+def reconfigure(trees: Trees, config: ClusterConfig, vcs: Mapping[str, str]) -> Effects:
+    """Load another configuration, and give its empty trees the health and the running groups that there were.
 
     ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
     """
-    for name, bad in was.bad.items():
+    groups = sorted(trees.groups.values(), key=lambda held: held.serial)
+    reserved = tuple(held.group.name for held in groups if held.state is State.PREEMPTING)
+    displaced_before = {held.group.name: bool(held.displaced_by) for held in groups}
+    placements = [
+        replace(each, group=replace(each.group, vc=vcs.get(name, each.group.vc)))
+        for name, each in trees.placements().items()
+    ]
+    nodes = {
+        name: [index for node in nodes for index in node.devices(node.broken)] for name, nodes in trees.nodes.items()
+    }
+    trees.load(config)
+    for name, bad in nodes.items():
         if bad:
-            fresh.set_broken(name, healthy=True, bad_devices=bad)
-    groups = [replace(each.group, vc=vcs.get(each.group.name, each.group.vc)) for each in was.placements]
-    restored = restore(fresh, [replace(each, group=group) for each, group in zip(was.placements, groups, strict=True)])
+            trees.set_broken(name, healthy=True, bad_devices=bad)
+    restored = restore(trees, placements)
     displaced, kept, regained = [], [], []
-    for name, was_displaced in was.displaced.items():
-        after = fresh.groups.get(name)
+    for name, was_displaced in displaced_before.items():
+        after = trees.groups.get(name)
         if after is None:
             continue
         if after.displaced_by and not was_displaced:
@@ -375,8 +361,6 @@ def refill(fresh: Trees, was: Snapshot, vcs: Mapping[str, str]) -> Effects:
         tuple(kept),
         tuple(displaced),
         tuple(regained),
-        was.reserved,
+        reserved,
         tuple(restored.missing.items()),
-        tuple(name for name in fresh.nodes if name not in was.bad),
-        tuple(name for name in was.bad if name not in fresh.nodes),
     )
