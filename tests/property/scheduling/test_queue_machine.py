@@ -30,6 +30,7 @@ from tests.mutants import queue as mutants
 from tests.property.scheduling.clusters import VCS, configs, groups
 from tests.property.scheduling.test_ledger import state_of
 from tests.support.cell_laws import audit
+from tests.support.suggesting import Suggesting
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 USERS = ("alice", "bob")
@@ -61,8 +62,9 @@ class Waiting(RuleBasedStateMachine):
         self.set_up(config, policy)
 
     def set_up(self, config: ClusterConfig, policy: Policy) -> None:
-        self.queue = Queue(Ledger(config), policy, suggest=self.suggested)
-        self.twin = Straight(Ledger(config), policy, suggest=self.suggested)
+        one, other = Ledger(config), Ledger(config)
+        self.queue = Queue(one, policy, decider=Suggesting(one, self.suggested))
+        self.twin = Straight(other, policy, decider=Suggesting(other, self.suggested))
         self.overtaken: dict[str, int] = {}
 
     def suggested(self, entry: Entry) -> frozenset[str] | None:

@@ -1,6 +1,6 @@
 """Who is next: waiting groups in front of a cluster of cells. Pure: time comes in as an argument.
 
-    queue = Queue(ledger, Policy(), suggest=nodes_with_room_for)
+    queue = Queue(ledger, Policy(), decider=decider)
     queue.add(Entry(group, user="alice", order=17, needs=(cpus, memory)))
     answer = queue.decide(now)                       # changes nothing; ``advance`` is both in one
     queue.apply(answer)
@@ -14,7 +14,7 @@ see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens
 docs/scheduling.md says what users may rely on.
 """
 
-from pai_backend.scheduling.queue.entry import Decider, Pass, Suggest
+from pai_backend.scheduling.queue.entry import Decider, Pass
 from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
 from pai_backend.scheduling.request import Entry
@@ -28,6 +28,5 @@ __all__ = [
     "Patience",
     "Policy",
     "Queue",
-    "Suggest",
     "VcCaps",
 ]

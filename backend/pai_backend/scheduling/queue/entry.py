@@ -63,20 +63,12 @@ def lane_of(group: Group) -> Lane:
     return Lane(line_of(group), group.leaf_type, group.pinned_id)
 
 
-Suggest = Callable[[Entry], Collection[str] | None]
-"""The nodes that have what an entry's group needs besides cells; None is all. Equal needs must get equal answers."""
-
-
 Ends = Callable[[str], datetime | None]
 """When a running group is expected to end; None when unknown. Also asked of groups that have just started."""
 
 
 def never_known(name: str) -> None:
     """An :data:`Ends` for when no run times are known."""
-
-
-def anywhere(entry: Entry) -> None:
-    """A :data:`Suggest` for when only cells count."""
 
 
 class Decider(Protocol):
@@ -91,7 +83,7 @@ class Decider(Protocol):
         """A place for the entry, a place that is kept for it included; changes nothing."""
 
     def suggest(self, entry: Entry) -> Collection[str] | None:
-        """Nodes that have now what the entry's group needs besides cells."""
+        """Nodes that have now what the entry's group needs besides cells; None is all. Of equal needs the same."""
 
     def could_use(self, entry: Entry) -> Collection[str] | None:
         """Nodes that would have it if nothing ran there."""
@@ -101,24 +93,20 @@ class Decider(Protocol):
 
 
 class CellsOnly:
-    """A :class:`Decider` that asks the cluster about one group, on the nodes that have what else it needs."""
+    """A :class:`Decider` that asks the ledger about one group, on all nodes."""
 
-    def __init__(self, ledger: Ledger, suggest: Suggest = anywhere, could_use: Suggest = anywhere) -> None:
-        self._ledger = ledger
-        self._suggest = suggest
-        self._could_use = could_use
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
 
     def decide(self, entry: Entry) -> Decision:
         """See :class:`Decider`."""
-        return self._ledger.decide(entry.group, self.suggest(entry))
+        return self.ledger.decide(entry.group, self.suggest(entry))
 
     def suggest(self, entry: Entry) -> Collection[str] | None:
         """See :class:`Decider`."""
-        return None if entry.group.ignore_suggested else self._suggest(entry)
+        return None
 
-    def could_use(self, entry: Entry) -> Collection[str] | None:
-        """See :class:`Decider`."""
-        return None if entry.group.ignore_suggested else self._could_use(entry)
+    could_use = suggest
 
     def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
         """See :class:`Decider`."""

@@ -23,8 +23,6 @@ from pai_backend.scheduling.queue.entry import (
     Pass,
     PassStep,
     Stuck,
-    Suggest,
-    anywhere,
     kind_of,
     lane_of,
     never_known,
@@ -44,21 +42,17 @@ ABOUT_NODES = frozenset({WaitCode.NOT_SUGGESTED, WaitCode.BAD_NODES})
 class Queue(Books):
     """Waiting groups in front of a cluster. Once there is a queue, all changes to the cluster go through it.
 
-    ``suggest`` filters nodes by what is not a cell and is free now, ``could_use`` by what would be if nothing ran
-    there; or a ``decider`` knows all that and decides. ``ends`` tells when a running group is expected to end, where
-    known.
+    Without a ``decider`` only cells count. ``ends`` tells when a running group is expected to end, where known.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         policy: Policy | None = None,
-        suggest: Suggest = anywhere,
-        could_use: Suggest = anywhere,
         ends: Ends = never_known,
         decider: Decider | None = None,
     ) -> None:
-        super().__init__(ledger, policy or Policy(), decider or CellsOnly(ledger, suggest, could_use), ends)
+        super().__init__(ledger, policy or Policy(), decider or CellsOnly(ledger), ends)
 
     def advance(self, now: datetime) -> Pass:
         """Start whatever can start, by priority, then by order of submission: decide, and apply it.

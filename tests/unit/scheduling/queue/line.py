@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pai_backend.scheduling import Group, Member
 from pai_backend.scheduling.queue import Entry, Pass, Policy, Queue
 from tests.support.cell_laws import audit
+from tests.support.suggesting import Suggesting
 from tests.unit.scheduling.core.clusters import cluster
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,7 +37,8 @@ class Line:
         self.busy: set[str] = set()
         """Nodes that have no CPU left for entries that need "much"."""
         self.ends: dict[str, datetime] = {}
-        self.queue = Queue(cluster(text), policy, suggest=self._suggest, ends=self.ends.get)
+        ledger = cluster(text)
+        self.queue = Queue(ledger, policy, ends=self.ends.get, decider=Suggesting(ledger, self._suggest))
         self.count = 0
 
     def _suggest(self, entry: Entry) -> Collection[str] | None:
