@@ -29,10 +29,6 @@ RunTime = Callable[[Entry], timedelta | None]
 """How long a group runs: declared, or from its user's history. None when unknown."""
 
 
-def unknown_time(entry: Entry) -> None:
-    """A :data:`RunTime` for when nothing is known."""
-
-
 class Estimate(NamedTuple):
     """When a group will start. It rests on the ends of the groups of these names, where it may run itself."""
 
@@ -46,7 +42,7 @@ class _Waits(NamedTuple):
     least: int
 
 
-def estimate(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unknown_time) -> Estimate | None:
+def estimate(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = lambda _: None) -> Estimate | None:
     """When the group will start if nothing new happens; None when too little is known, or it would cost too much.
 
     Reservations of others stay as they are, and neither caps nor patience are played: an estimate, not a promise.

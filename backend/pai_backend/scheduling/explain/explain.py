@@ -10,9 +10,8 @@ from pai_backend.model.errors import PaiError
 from pai_backend.model.waiting import Basis, CapReached, Cause, Change, ChangeKind, Holder, Lack, LackOf, Told, Waiting
 from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.decision import Wait
-from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.explain import texts_en, texts_zh
-from pai_backend.scheduling.explain.eta import RunTime, estimate, unknown_time
+from pai_backend.scheduling.explain.eta import RunTime, estimate
 from pai_backend.scheduling.explain.words import Words
 from pai_backend.scheduling.queue.books import standing
 from pai_backend.scheduling.queue.kind import Claim
@@ -158,24 +157,15 @@ _CAUSES = {
 }
 
 
-def nothing_lacks(entry: Entry) -> Sequence[Lack]:
-    """A :data:`Lacks` for when only cells count."""
-    return ()
-
-
-def unstated(name: str) -> None:
-    """A :data:`RestsOn` for when no basis is known."""
-
-
 def explain(
     queue: Queue,
     name: str,
     now: datetime,
     *,
     vcs: Sequence[str] = (),
-    lacks: Lacks = nothing_lacks,
-    run_time: RunTime = unknown_time,
-    rests_on: RestsOn = unstated,
+    lacks: Lacks = lambda _: (),
+    run_time: RunTime = lambda _: None,
+    rests_on: RestsOn = lambda _: None,
 ) -> Waiting:
     """Why the group waits, in both languages. Raises KeyError when it does not wait.
 
@@ -231,11 +221,9 @@ def _base(group: Group, cause: Cause) -> Waiting:
 
 def _with_claim(queue: Queue, claim: Claim) -> Waiting:
     """It has cells kept for it, and waits for who is still there."""
-    group = claim.ticket.entry.group
-    kept = queue.held_by(claim.ticket.entry)
-    way = dict.fromkeys(other.group.name for held in kept for other in in_the_way(held))
     cause = Cause.KEPT if claim.held_back else Cause.PREEMPTING
-    return _base(group, cause).model_copy(update={"holders": _holders(queue, way)})
+    way = [other.group.name for other in queue.in_the_way(claim.ticket.entry)]
+    return _base(claim.ticket.entry.group, cause).model_copy(update={"holders": _holders(queue, way)})
 
 
 def _cause(queue: Queue, entry: Entry, lacks: Lacks) -> Waiting:

@@ -10,7 +10,6 @@ from enum import StrEnum
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.jobs.demand import Party, Sizing
 from pai_backend.scheduling.jobs.unit import Unit, Units
 from pai_backend.scheduling.queue import Queue
@@ -122,7 +121,6 @@ def preemptions_of(queue: Queue, units: Units) -> Iterator[Preemption]:
         if claim.held_back:
             continue
         entry = claim.ticket.entry
-        there = {other: None for held in queue.held_by(entry) for other in in_the_way(held)}
-        for held in sorted(there, key=lambda other: other.serial):
+        for held in sorted(queue.in_the_way(entry), key=lambda other: other.serial):
             uids = units.party(held.group.name).uids
             yield Preemption(job_of(uids[0]), uids, entry.group.name.rpartition("/")[0], entry.group.priority)

@@ -19,10 +19,6 @@ RunTime = Callable[[Job], timedelta | None]
 """How long an attempt of the job runs: declared in its document, or from its user's history. None when unknown."""
 
 
-def unknown(job: Job) -> None:
-    """A :data:`RunTime` for when nothing is known."""
-
-
 LEAST: Final = 3
 """Attempts of a kind without which nothing is expected: one or two may both have been trials."""
 MOST_KINDS: Final = 10_000

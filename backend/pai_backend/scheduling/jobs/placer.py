@@ -23,7 +23,7 @@ from pai_backend.scheduling.core.restore import Effects
 from pai_backend.scheduling.jobs.answers import Preemption, QuotaClaim, Round, Waits, places_of, preemptions_of
 from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
-from pai_backend.scheduling.jobs.history import RunTime, unknown
+from pai_backend.scheduling.jobs.history import RunTime
 from pai_backend.scheduling.jobs.reasons import WaitReasons
 from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, turn_of, units_of
 from pai_backend.scheduling.queue import Policy, Queue
@@ -43,7 +43,7 @@ class Placer:
         cells_for_all: bool = False,
         rules: NodeRules | None = None,
         policy: Policy | None = None,
-        run_time: RunTime = unknown,
+        run_time: RunTime = lambda _: None,
     ) -> None:
         self.config = config
         self.run_time = run_time

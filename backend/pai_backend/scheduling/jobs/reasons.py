@@ -9,7 +9,6 @@ from pai_backend.model.errors import PaiError
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import LackOf
 from pai_backend.scheduling.core.decision import Wait
-from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.jobs.answers import Lack, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
@@ -254,7 +253,6 @@ def _alike(unit: Unit) -> tuple[KindKey, object]:
 
 def _of_claim(queue: Queue, claim: Claim) -> Waits:
     """It has a place, and waits for those who are still there."""
-    kept = queue.held_by(claim.ticket.entry)
-    there = jobs_of(other.group.name for held in kept for other in in_the_way(held))
+    there = jobs_of(other.group.name for other in queue.in_the_way(claim.ticket.entry))
     said = about_kept(there) if claim.held_back else about_preempting(there)
     return Waits(Lack.KEPT, said)

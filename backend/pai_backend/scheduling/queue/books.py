@@ -84,8 +84,8 @@ class Books:
 
     def adopt_preemptor(self, entry: Entry) -> None:
         """The group has a place kept already, which was reserved again after a restart, and waits for its victims."""
-        victims = {other.group.name for held in self.held_by(entry) for other in in_the_way(held)}
-        self.ledger.set_entry(EntryState(entry, Stage.KEPT, frozenset(victims)))
+        victims = frozenset(other.group.name for other in self.in_the_way(entry))
+        self.ledger.set_entry(EntryState(entry, Stage.KEPT, victims))
 
     def entry(self, name: str) -> Entry | None:
         """What is known of a group that waits or runs."""
@@ -214,6 +214,10 @@ class Books:
     def held_by(self, entry: Entry) -> list[Held]:
         """The cells of an entry's groups that have some."""
         return [self.ledger.groups[group.name] for group in entry.groups if group.name in self.ledger.groups]
+
+    def in_the_way(self, entry: Entry) -> dict[Held, None]:
+        """Who still runs on cells that are kept for an entry."""
+        return {other: None for held in self.held_by(entry) for other in in_the_way(held)}
 
     def _free_running(self, name: str) -> None:
         """Free what a running entry holds."""

@@ -67,10 +67,6 @@ Ends = Callable[[str], datetime | None]
 """When a running group is expected to end; None when unknown. Also asked of groups that have just started."""
 
 
-def never_known(name: str) -> None:
-    """An :data:`Ends` for when no run times are known."""
-
-
 class Decider(Protocol):
     """Decides about entries: about all groups of one together.
 

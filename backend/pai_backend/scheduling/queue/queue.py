@@ -25,7 +25,6 @@ from pai_backend.scheduling.queue.entry import (
     Stuck,
     kind_of,
     lane_of,
-    never_known,
 )
 from pai_backend.scheduling.queue.holdback import fits_elsewhere, is_good, to_keep_for
 from pai_backend.scheduling.queue.index import capacity, kind_at
@@ -49,7 +48,7 @@ class Queue(Books):
         self,
         ledger: Ledger,
         policy: Policy | None = None,
-        ends: Ends = never_known,
+        ends: Ends = lambda _: None,
         decider: Decider | None = None,
     ) -> None:
         super().__init__(ledger, policy or Policy(), decider or CellsOnly(ledger), ends)
@@ -269,7 +268,7 @@ class Queue(Books):
         if claim.held_back:
             if not good or self._is_clear(claim, kept, answer) or self._fits_elsewhere(claim, kept, answer):
                 self._carry(Enqueue(entry), answer)
-        elif not good or not any(other.group.name in claim.victims for held in kept for other in in_the_way(held)):
+        elif not good or not any(other.group.name in claim.victims for other in self.in_the_way(entry)):
             # Its victims are gone, or its cells are not good any more.
             answer.asked += 1
             decision = self.decider.decide(entry)
