@@ -28,6 +28,8 @@ from pai_backend.scheduling.core.inspect import physical_status
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.queue import Patience, Policy
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+from tests.property.scheduling.test_ledger import state_of
+from tests.property.scheduling.test_queue_machine import memory
 from tests.support.cell_laws import audit
 from tests.support.job_queue import placed
 
@@ -99,6 +101,10 @@ class World:
             self.placer.wait(job, to_place(job, now))
         more = True
         while more:
+            before = self.remembered()
+            decided = self.placer.queue.decide(T0)
+            assert self.remembered() == before, "deciding left a trace"
+            assert self.placer.queue.decide(T0) == decided, "the same question had another answer"
             found = self.placer.advance(T0)
             self.tell_claims()
             for unit in found.started:
@@ -110,6 +116,13 @@ class World:
             for uid in self.jobs:
                 self.tell_reserved(uid)
             more = found.more
+
+    def remembered(self) -> tuple[object, ...]:
+        """All that a decision may depend on."""
+        room = self.placer.room
+        held = {uid: room.held_by(uid) for uid in self.jobs}
+        free = {name: room.free(name) for name in room.nodes}
+        return memory(self.placer.queue), state_of(self.placer.ledger), held, free, set(room.nowhere)
 
     def tell_reserved(self, uid: JobUid) -> None:
         """Write the places that are kept for a job."""

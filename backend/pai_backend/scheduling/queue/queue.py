@@ -297,7 +297,7 @@ class Queue(Books):
         kept = sum((spot.mask & ~(spot.node.guaranteed | spot.node.oppo)).bit_count() for spot in held.spots)
         enough = any(_idle(option) + kept >= claim.least for option in claim.options)
         fits = enough and fits_elsewhere(self.ledger, held, claim.options, limits)
-        self._carry(Asked(held.group.name), answer)
+        self._carry(Asked(claim.ticket.entry.group.name), answer)
         return fits
 
     # -- the first of each lane ------------------------------------------------------------------------------------
