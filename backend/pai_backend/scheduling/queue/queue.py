@@ -86,6 +86,10 @@ class Queue(Books):
             self._write(step, Pass())
         self.changes += 1
         self.version = self.ledger.version
+        # What a walk has passed and what heaps drop is put back at the end of a trial: do both for good here, as well.
+        self.index.next()
+        self.gates.ready()
+        self._lanes_in_order()
 
     def _go_through(self, answer: Pass, now: datetime) -> None:
         """Ask for one after the other, as far as a pass goes."""
