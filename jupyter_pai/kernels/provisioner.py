@@ -6,6 +6,7 @@ environment goes into the task: only variables of the kernel spec do.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import weakref
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Unicode
 
+from jupyter_pai.errors import ClientError
 from jupyter_pai.kernels.remote import CHANNELS, KernelFailed, Place, RemoteKernel, new_place, remove_leftovers
+from jupyter_pai.kernels.route import end_made_job
 
 if TYPE_CHECKING:
     from jupyter_client.connect import KernelConnectionInfo
@@ -175,7 +178,19 @@ class JobProvisioner(KernelProvisionerBase):
         reached = await self._quietly(remote.run(remote.quit()))
         if not reached:
             self.log.warning("Kernel in job %s was not reached to end it. It ends with its task.", remote.place.job)
+        if not any(
+            other.remote is not None and other.remote.place.job == remote.place.job for other in list(self.live)
+        ):
+            await self._end_made_job(remote.place.job)
         await self._let_go(remote)
+
+    async def _end_made_job(self, uid: str) -> None:
+        """A job that was made for this kernel has no other use."""
+        try:
+            if await asyncio.to_thread(end_made_job, uid):
+                self.log.info("Job %s was made for its kernel and is stopped.", uid)
+        except ClientError as error:
+            self.log.warning("Whether job %s was made for its kernel is not known: %s", uid, error.message)
 
     async def leave(self) -> None:
         """Give the kernel up without ending it."""

@@ -10,20 +10,26 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from jupyter_pai import access
 from jupyter_pai.commands.session import connected
 from jupyter_pai.connect.files import ClusterFiles, replace, ssh_dir
 from jupyter_pai.connect.ssh_config import config_text, known_hosts_text, path_word
 from jupyter_pai.errors import NotFound
+from jupyter_pai.streams import decoded
 from jupyter_pai.wire import FINAL_STATES
 
 if TYPE_CHECKING:
     from jupyter_pai.certificates import Wanted
     from jupyter_pai.kernels.remote import Place
     from jupyter_pai.sync import Client
-    from jupyter_pai.wire_types import JobDetail, SshEntry
+    from jupyter_pai.wire_types import JobDetail, SshEntry, Summary
+
+
+MADE_FOR_KERNEL = "made-for-kernel"
+"""The tag of jobs that end with their kernel. The panel gives it."""
+MOST_MADE = 500
 
 
 class Ended(Exception):
@@ -110,6 +116,21 @@ def _certificate(client: Client, reached: access.Reached) -> Wanted | None:
     if wanted is None:
         access.register_key(client, reached.files)
     return wanted
+
+
+def end_made_job(uid: str) -> bool:
+    """Stop a job that was made for a kernel, and say whether it was. Raises ClientError."""
+    query: dict[str, str | int | None] = {
+        "tagsContain": MADE_FOR_KERNEL,
+        "state": "WAITING,RUNNING",
+        "limit": MOST_MADE,
+    }
+    with connected(start=False) as client:
+        answer = client.thread.run(client.api.request("GET", "/api/v2/jobs", query=query))
+        made = any(job["uid"] == uid for job in cast("list[Summary]", decoded(answer.body)))
+        if made:
+            client.stop(uid)
+        return made
 
 
 @contextlib.asynccontextmanager

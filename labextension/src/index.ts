@@ -7,6 +7,7 @@ import { clusterPlugin } from './cluster/plugin';
 import { connectPlugin } from './connect/plugin';
 import { detailPlugin } from './detail/plugin';
 import { jobsPlugin } from './jobs/plugin';
+import { kernelsPlugin } from './kernels/plugin';
 import { outputPlugin } from './output/plugin';
 import { submitPlugin } from './submit/plugin';
 
@@ -19,5 +20,6 @@ export default [
   connectPlugin,
   submitPlugin,
   clusterPlugin,
-  outputPlugin
+  outputPlugin,
+  kernelsPlugin
 ];

@@ -10,6 +10,7 @@ import type { FormDialect, IFormSchema } from './form/schema';
 import type {
   IDocumentText,
   IJobBundle,
+  IJobKernel,
   IJobQuery,
   ILogPage,
   ILogTarget,
@@ -109,6 +110,9 @@ async function errorOf(response: Response): Promise<PaiError> {
     message: `${response.status} ${response.statusText}`
   });
 }
+
+/** Marks a job that was made for a kernel and ends with it. The server extension knows it. */
+export const KERNEL_TAG = 'made-for-kernel';
 
 /** How long an own address of a service may take to answer before it counts as out of reach. */
 const REACH_MS = 5_000;
@@ -270,6 +274,17 @@ export class PaiClient implements IPaiClient {
 
   async doctor(job: string): Promise<IDoctorReport> {
     return this._reach('doctor', job);
+  }
+
+  async kernels(): Promise<readonly IJobKernel[]> {
+    const answer = await this._request('GET', 'kernels', undefined, 'pai');
+    const found = (await answer.json()) as { kernels: IJobKernel[] };
+    return found.kernels;
+  }
+
+  async markForKernel(job: string): Promise<void> {
+    const path = `${this._jobPath(job)}/tag`;
+    await this._request('PUT', path, JSON.stringify({ value: KERNEL_TAG }));
   }
 
   async output(job: string): Promise<IJobBundle> {

@@ -68,6 +68,16 @@ export namespace CommandIDs {
   export const endOrphan = 'pai:end-orphan';
   /** Release tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
+  /** Start a job and a notebook that computes in it. */
+  export const newKernel = 'pai:new-kernel';
+}
+
+/** A kernel of the Jupyter server that runs in a job, or ran there. */
+export interface IJobKernel {
+  readonly id: string;
+  readonly state: 'waiting' | 'connecting' | 'connected' | 'ended';
+  /** What it waits for, or why it has ended. */
+  readonly reason: string;
 }
 
 /** Which tasks' output is meant. */
@@ -175,6 +185,10 @@ export interface IPaiClient {
     offset: number,
     limit: number
   ): Promise<ILogPage>;
+  /** Kernels of the Jupyter server in jobs. Asking refreshes its list of kernel specs, too. */
+  kernels(): Promise<readonly IJobKernel[]>;
+  /** Mark a job as one that ends with its kernel. */
+  markForKernel(job: string): Promise<void>;
   /** A job as a notebook holds it, form by form. */
   output(job: string): Promise<IJobBundle>;
   /** Events of all jobs, from `position` on or from now. */

@@ -158,6 +158,22 @@ async def test_a_kernel_outlives_its_server(
 
 
 @pytest.mark.asyncio
+async def test_a_job_that_was_made_for_its_kernel_ends_with_it(
+    alice: Client, train: str, place: Path, entry_points: Path
+) -> None:
+    body = json.dumps({"value": "made-for-kernel"}).encode()
+    tagged = alice.api.request("PUT", f"/api/v2/jobs/{train}/tag", body=body, media_type="application/json")
+    alice.thread.run(tagged)
+    async with server(place, entry_points) as jupyter:
+        await jupyter.until_listed(f"pai:{train}")
+        session = await jupyter.begin(f"pai:{train}")
+        await jupyter.ask("POST", f"api/kernels/{session['kernel']['id']}/restart")
+        assert (await asyncio.to_thread(alice.job, train))["state"] == "RUNNING"
+        await jupyter.ask("DELETE", f"api/sessions/{session['id']}")
+        assert (await asyncio.to_thread(alice.job, train))["state"] in ("STOPPING", "STOPPED")
+
+
+@pytest.mark.asyncio
 async def test_a_kernel_whose_job_ends_is_dead_and_the_server_says_why(
     alice: Client, train: str, place: Path, entry_points: Path
 ) -> None:
