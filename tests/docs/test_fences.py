@@ -31,6 +31,10 @@ NOT_RUN = {
     ("docs/connect/kernels.md", "pai kernel install train       # writes the kernel spec pai:train"): (
         "tests/integration/kernels/test_kernels.py runs it, and nbclient, which is papermill's engine"
     ),
+    ("docs/connect/debug.md", "python -m debugpy --listen 127.0.0.1:5678 --wait-for-client train.py"): (
+        "tests/integration/kernels/test_debug.py runs both, with other ports"
+    ),
+    ("docs/connect/debug.md", "pai debug JOB --remote-root /work/project --write"): "as above",
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
     ("docs/scheduling.md", "from pai_backend.scheduling import Group, Ledger, Member, Wait, read_config"): (
         "tests/unit/scheduling/test_example.py runs it on the page's configuration"

@@ -1,0 +1,86 @@
+"""What debuggers must be told to attach to debugpy in a task through a forwarded port. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePath, PurePosixPath
+
+from typing_extensions import TypedDict
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 5678
+"""debugpy's own default."""
+
+
+class PathMapping(TypedDict):
+    """Where the same files are here and in the task."""
+
+    localRoot: str
+    remoteRoot: str
+
+
+class Connection(TypedDict):
+    """Where a debugger connects to."""
+
+    host: str
+    port: int
+
+
+class Attach(TypedDict):
+    """A configuration of VS Code's debugger, and the arguments of *attach* of any client of debugpy."""
+
+    name: str
+    type: str
+    request: str
+    connect: Connection
+    pathMappings: list[PathMapping]
+    justMyCode: bool
+
+
+@dataclass(frozen=True)
+class DebugWay:
+    """A job's debugger, reached through a local port."""
+
+    alias: str
+    local_port: int
+    task_port: int
+    local_root: PurePath
+    task_root: PurePosixPath
+
+
+def attach(way: DebugWay) -> Attach:
+    """The configuration for VS Code."""
+    return Attach(
+        name=f"Attach to {way.alias}",
+        type="debugpy",
+        request="attach",
+        connect=Connection(host=HOST, port=way.local_port),
+        pathMappings=[PathMapping(localRoot=str(way.local_root), remoteRoot=str(way.task_root))],
+        justMyCode=True,
+    )
+
+
+def launch_json(way: DebugWay) -> str:
+    """A ``.vscode/launch.json`` with that configuration alone."""
+    return json.dumps({"version": "0.2.0", "configurations": [attach(way)]}, indent=4) + "\n"
+
+
+def steps(way: DebugWay) -> str:
+    """The steps of each debugger, for people."""
+    return "\n".join(
+        [
+            f"In the task: python -m debugpy --listen {HOST}:{way.task_port} --wait-for-client PROGRAM.py",
+            "",
+            "VS Code: .vscode/launch.json",
+            launch_json(way).rstrip(),
+            "",
+            "PyCharm 2025.3 or later: Run > Edit Configurations > Attach to DAP",
+            f"  Address       {HOST}:{way.local_port}",
+            f"  Path mapping  {way.local_root} -> {way.task_root}",
+            "",
+            "Visual Studio 2019 16.5 or later: Debug > Attach to Process",
+            "  Connection type    Python remote (debugpy)",
+            f"  Connection target  tcp://localhost:{way.local_port}",
+        ]
+    )
