@@ -18,7 +18,7 @@ import { addKernelCommands } from './commands';
 /** Behind it: the job, in names of kernel specs. */
 const PREFIX = 'pai:';
 
-/** Say of kernels in jobs that were there and are not any more why they have ended. */
+/** Say why kernels in jobs have ended that are gone now. */
 export async function sayEnded(
   client: IPaiClient,
   trans: TranslationBundle,
