@@ -80,11 +80,16 @@ def register_key(client: Client, files: ClusterFiles) -> None:
 def logins(answer: SshAnswer) -> list[HostEntry]:
     """The names that lead somewhere now."""
     place = answer["host"], answer["port"], answer["hostKeyAlias"]
-    found = [HostEntry(entry["alias"], *place) for entry in answer["entries"] if entry["reachable"]]
+    found = [HostEntry(entry["alias"], *place) for entry in answer["entries"] if entry["reachable"] or _starts(answer)]
     name = answer.get("address", "")
     return (
         [*found, HostEntry(name, *place, user=found[0].alias)] if found and name not in ("", found[0].alias) else found
     )
+
+
+def _starts(answer: SshAnswer) -> bool:
+    """Whether the job has ended and runs again when its owner logs in."""
+    return bool(answer.get("starts", False))
 
 
 def installation(client: Client, files: ClusterFiles, *, register: bool = True) -> list[FileChange]:
@@ -137,14 +142,19 @@ def names(client: Client) -> SshNames:
 
 
 def _entered(client: Client) -> dict[str, ShareWire | None]:
-    """Running jobs of the user's, and those that others share with the user, by uid with the share."""
-    from jupyter_pai import broker
+    """Running jobs of the user's, workspaces that a login starts, and what others share, by uid with the share."""
+    from jupyter_pai import broker, workspace_names
 
-    own = {job["uid"]: None for job in client.jobs(state="RUNNING", limit=MAX_JOBS)}
+    own: dict[str, ShareWire | None] = {job["uid"]: None for job in client.jobs(state="RUNNING", limit=MAX_JOBS)}
     try:
         shared = {share["uid"]: share for share in client.thread.run(broker.shares(client.api))}
     except NotFound:
         shared = {}  # a backend that knows no shares
+    try:
+        held = client.thread.run(workspace_names.addresses(client.api))
+    except NotFound:
+        held = []  # a backend that knows no workspace names
+    own |= {name["uid"]: None for name in held if name["uid"] is not None and name["starts"]}
     return {**own, **shared}  # an administrator's list has others' jobs, too
 
 
@@ -286,7 +296,7 @@ def reach(
     """
     answer = client.ssh(job)
     entry = _entry(answer, role, index)
-    if not entry["reachable"]:
+    if not entry["reachable"] and not _starts(answer):
         raise ClientError(
             f"Task {entry['role']}-{entry['index']} is {entry['state']}; there is nothing to log in to.",
             code="InvalidParametersError",

@@ -549,6 +549,7 @@ class AddressWire(TypedDict):
     job: str | None
     uid: str | None
     state: State | None
+    starts: bool
     services: list[AddressService]
 
 
@@ -709,6 +710,7 @@ class JobSpec(TypedDict):
     expectedRunS: int | None
     idleTimeoutS: int | None
     address: str
+    startOnLogin: bool
     nodeSelector: dict[str, str]
     name: str
     dialect: Dialect
@@ -879,6 +881,7 @@ class SshAnswer(TypedDict):
     """All that a strict SSH client needs for the tasks of one job."""
 
     address: str
+    starts: bool
     host: str
     port: int
     hostKeyAlias: str

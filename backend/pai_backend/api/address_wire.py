@@ -31,6 +31,7 @@ class AddressWire(Camel):
     job: str | None = Field(description="`user~name` of the job that holds it; null: none does.")
     uid: str | None
     state: State | None
+    starts: bool = Field(description="Whether the holder has ended, and a login of the caller's runs it again.")
     services: tuple[AddressService, ...] = Field(description="Those of the holder, as its document names them.")
 
 

@@ -258,6 +258,9 @@ class SshAnswer(Camel):
     """All that a strict SSH client needs for the tasks of one job."""
 
     address: str = Field(default="", description="The caller's workspace name that leads to its first task.")
+    starts: bool = Field(
+        default=False, description="Whether the job has ended, and a login of the caller's runs it again."
+    )
     host: str
     port: int
     host_key_alias: str

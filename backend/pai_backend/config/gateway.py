@@ -63,6 +63,13 @@ class GatewaySettings(Model):
         description="Seconds that a login to a job that does not run yet waits for it, told how it stands; 0: it is "
         "refused with the reason.",
     )
+    start_wait_s: float = Field(
+        default=600,
+        gt=0,
+        le=86_400,
+        description="Seconds that a login waits for a job that it has started again (`startOnLogin`). The job goes on "
+        "when the time is up.",
+    )
     drain_s: float = Field(
         default=10,
         ge=0,

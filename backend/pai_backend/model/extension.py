@@ -143,6 +143,16 @@ class JobFields(Model):
             "lab",
         ),
     ] = Field(default="", description="address: the workspace name that the job takes over.")
+    start_on_login: Annotated[
+        bool,
+        DocumentField(
+            "startOnLogin",
+            FieldType.FLAG,
+            "An SSH login of its owner [runs it again](connect/addresses.md#start-a-stopped-workspace-by-logging-in) "
+            "when it has ended, and waits for it.",
+            "true",
+        ),
+    ] = Field(default=False, description="startOnLogin: a login of the owner runs the job again when it has ended.")
     node_selector: Annotated[
         Labels,
         DocumentField(

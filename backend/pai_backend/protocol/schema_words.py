@@ -230,6 +230,12 @@ FIELDS: Final[dict[str, Words]] = {
         "SSH and services answer at it, whichever of your jobs has it.",
         "SSH 与服务在此名称下应答，不论由你的哪个作业持有。",
     ),
+    "startOnLogin": Words(
+        "Start on login",
+        "登录时启动",
+        "An SSH login runs the job again when it has ended.",
+        "作业结束后，SSH 登录会再次运行它。",
+    ),
     "nodeSelector": Words("Node labels", "节点标签", "Labels that a node must have.", "节点必须具有的标签。"),
     "minInstances": Words(
         "Tasks that start together", "一起启动的任务数", "The others join as room comes.", "其余的随后加入。"

@@ -26,6 +26,7 @@ from pai_backend.store.tables import (
     idle_clocks,
     job_uses,
     jobs,
+    login_starts,
     orphans,
     port_leases,
     shares,
@@ -59,7 +60,7 @@ _OF_JOBS = tuple(
     for table in (
         *(documents, tasks, explanations, job_uses, idle_clocks, shares),
         # Only what is good for this job and no other has its uid.
-        *(user_keys, certificates, submission_keys),
+        *(user_keys, certificates, submission_keys, login_starts),
     )
 )
 _EVENTS = delete(event_log).where(event_log.c.job.in_(_UIDS), event_log.c.type != "job.deleted")

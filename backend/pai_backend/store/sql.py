@@ -28,6 +28,7 @@ from pai_backend.store.jobs import Jobs
 from pai_backend.store.keyring import KeyRing, KeySource
 from pai_backend.store.keys import UserKeys
 from pai_backend.store.lease import Leadership
+from pai_backend.store.login_starts import LoginStarts
 from pai_backend.store.ports import Ports
 from pai_backend.store.recovering import Recovery
 from pai_backend.store.run_times import RunTimes
@@ -60,6 +61,7 @@ class Store:
         self.idling = Idling(*shared)
         self.jobs = Jobs(*shared, reserve)
         self.leadership = Leadership(*shared)
+        self.login_starts = LoginStarts(*shared)
         self.ports = Ports(*shared)
         self.recovery = Recovery(*shared)
         self.run_times = RunTimes(*shared)

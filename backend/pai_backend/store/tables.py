@@ -408,6 +408,14 @@ addresses = Table(
     PrimaryKeyConstraint("username", "name"),
 )
 
+login_starts = Table(
+    "login_starts",
+    metadata,
+    Column("job", String(32), primary_key=True),
+    Column("asked_at", Instant, nullable=False),
+    Column("refusal", Text),
+)
+
 submission_keys = Table(
     "submission_keys",
     metadata,

@@ -422,6 +422,11 @@ export interface components {
              */
             readonly address: string;
             /**
+             * @description startOnLogin: a login of the owner runs the job again when it has ended.
+             * @default false
+             */
+            readonly startOnLogin: boolean;
+            /**
              * @description nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks.
              * @default {}
              */

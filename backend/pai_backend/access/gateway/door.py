@@ -29,6 +29,9 @@ ANY_USER = "root"
 LOOK_S = 0.5  # between two looks at a job that is waited for
 SAY_S = 30.0  # a waiting client hears something this often, so that a dead one is noticed
 
+_STARTING = frozenset({CredentialKind.KEY, CredentialKind.CERTIFICATE})
+"""Whose holder may start a job: what a user registered or had certified, not what is handed on with a job."""
+
 _ENDED = {
     CredentialKind.KEY: "Your key was removed.",
     CredentialKind.JOB_KEY: "The job's own key is no longer valid.",
@@ -83,6 +86,11 @@ class Door:
         self.job_seen: JobUid | None = None
         """The job that the last look found, of any owner."""
         self._store, self._name = store, names.parse(text)
+        self._may_start = False
+        self._started: JobUid | None = None
+        """The job that this login has asked to run again, until that is answered."""
+        self._refusal = ""
+        self._looked: tuple[Job | None, Limits | None] = None, None
 
     async def _job(self, credential: Credential) -> Job | None:
         if self.text == ANY_USER and credential.kind is CredentialKind.JOB_KEY and credential.job is not None:
@@ -126,6 +134,36 @@ class Door:
             raise names.ambiguous(job)
         return names.find_entry(job, self._name.rest), limits
 
+    def starts(self, credential: Credential) -> bool:
+        """Whether :meth:`wait` has the job run again once it has ended, because its document says so.
+
+        Only for logins of its owner that may do everything there, after :meth:`admits`.
+        """
+        job, limits = self._looked
+        self._may_start = (
+            job is not None
+            and job.spec.start_on_login
+            and job.user == credential.user
+            and limits == rights.EVERYTHING
+            and credential.kind in _STARTING
+        )
+        return self._may_start
+
+    async def _started_again(self, refused: LoginRefused) -> bool:
+        """Whether a job that has ended is to run again; asks for that, once. Raises Unavailable."""
+        wishes = self._store.login_starts
+        if self._may_start and self.job_seen is not None and refused.reason is RefusalReason.ENDED:
+            self._may_start, self._started = False, self.job_seen
+            await wishes.ask(self._started, utc_now())
+            return True
+        if self._started is None:
+            return False
+        if self._started in await wishes.open():
+            return True
+        self._refusal = await wishes.refusal(self._started)
+        self._started = None
+        return not self._refusal  # it runs by now: the next look sees it, or that it has ended again
+
     async def wait(self, credential: Credential, seconds: float, say: Callable[[str], None]) -> None:
         """Return when the task can be entered, or never will be, or the time is up; ``say`` tells how it stands."""
         loop = asyncio.get_running_loop()
@@ -136,8 +174,12 @@ class Door:
                 return
             except NotYet as waiting:
                 text = str(waiting)
-            except LoginRefused:
-                return  # the session asks again and is told
+            except LoginRefused as refused:
+                if not await self._started_again(refused):
+                    if self._refusal:
+                        say(self._refusal)
+                    return  # the session asks again and is told
+                text = f"{refused} It is started again for this login."
             now = loop.time()
             if now >= end:
                 return
@@ -157,6 +199,7 @@ class Door:
         limits, known = await self._limits(credential, job), await self._is_known(credential, job)
         if not known:
             await pace.next_moment()
+        self._looked = job, limits
         return job, limits, known
 
     async def _is_known(self, credential: Credential, job: Job | None) -> bool:

@@ -164,9 +164,13 @@ class Login(asyncssh.SSHServer, ABC):
             self._refused_at(offer.credential, LoginRefused(crowd, RefusalReason.CROWDED))
             return False
         self.credential = offer.credential
-        if self._doors.options.wait_s and self._front is not None:
+        options = self._doors.options
+        wait_s = options.wait_s
+        if self._front is not None and door.starts(offer.credential):
+            wait_s = max(wait_s, options.start_wait_s)
+        if wait_s and self._front is not None:
             self._front.keep_waiting()
-            await door.wait(offer.credential, self._doors.options.wait_s, self._say)
+            await door.wait(offer.credential, wait_s, self._say)
         return self._front is not None and self._front.alive
 
     def _refused_at(self, credential: Credential, refused: LoginRefused) -> None:

@@ -56,5 +56,8 @@ class GatewayOptions:
     wait_s: float = 0
     """How long the login of a job that does not run yet waits for it; 0: it is told at once."""
 
+    start_wait_s: float = 600
+    """How long a login waits for the job that it has started again."""
+
     task_user: str = "root"
     """User name given to the task's SSH server: the local agent takes any, a container's sshd has root."""

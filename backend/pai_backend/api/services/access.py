@@ -44,6 +44,7 @@ class AccessService:
         held = await self._ctx.store.addresses.held_by(job) if job.user == user.name else ""
         return SshAnswer(
             address=held,
+            starts=job.state.final and job.spec.start_on_login and job.user == user.name,
             host=address.host,
             port=address.port,
             host_key_alias=alias,

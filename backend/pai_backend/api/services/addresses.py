@@ -35,5 +35,6 @@ class AddressesService:
             job=None if job is None else job.id,
             uid=None if job is None else job.uid,
             state=None if job is None else job.state,
+            starts=job is not None and job.state.final and job.spec.start_on_login,
             services=tuple(AddressService(label=each.label, url=each.url, path_url=each.path_url) for each in services),
         )

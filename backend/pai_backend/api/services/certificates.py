@@ -102,8 +102,10 @@ class CertificateService:
 
 
 def _of_job(terms: Certificate, job: Job, share: Share | None) -> Certificate:
-    """For one job, the caller's own or one that is shared with the caller. Raises InvalidParameters when it is over."""
-    if job.state.final:
+    """For one job, the caller's own or one that is shared with the caller. Raises InvalidParameters when it has ended,
+    unless a login of its owner runs it again.
+    """
+    if job.state.final and (share is not None or not job.spec.start_on_login):
         raise InvalidParameters(f"The job {job.id} has ended.", hint="Submit it again to enter it.")
     if share is not None:
         end = terms.expires_at if share.expires_at is None else min(terms.expires_at, share.expires_at)

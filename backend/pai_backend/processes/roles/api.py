@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import tornado.httpserver
-import tornado.routing
 
 from pai_backend.access.proxy import Entrance, ServiceProxy, leftover_rule
 from pai_backend.access.proxy.entrance import IDLE_S
@@ -24,6 +23,7 @@ from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
 from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
 from pai_backend.api.metrics import Metrics
+from pai_backend.api.services.login_starts import follow_login_starts
 from pai_backend.api.starting import StartingDelegate, starting_application
 from pai_backend.api.wire import Check
 from pai_backend.auth.accounts import Accounts
@@ -75,13 +75,16 @@ async def run(components: Components, ready: ReadyLine) -> None:
             changes, uses = Changes(store), Uses(lambda: store.idling)
             site = _site(components, components.settings.api.public_url or url)
             files = components.files()
-            front.target, proxy = await _application(
-                components, store, site, cells, tokens, changes, metrics, files, uses
-            )
+            ctx, proxy = await _context(components, store, site, cells, tokens, changes, metrics, files, uses)
+            front.target = make_application(ctx, [leftover_rule(proxy.domain)])
             acceptor.entrance = Entrance(proxy, acceptor)
             ready.role_is_ready(ProcessRole.API, url=url)
             async with asyncio.TaskGroup() as group:
-                going = [group.create_task(_follow_nodes(components)), group.create_task(uses.run())]
+                going = [
+                    group.create_task(_follow_nodes(components)),
+                    group.create_task(uses.run()),
+                    group.create_task(follow_login_starts(ctx)),
+                ]
                 await components.stop.wait()
                 for task in going:
                     task.cancel()
@@ -94,7 +97,7 @@ async def run(components: Components, ready: ReadyLine) -> None:
         acceptor.entrance.close()
 
 
-async def _application(
+async def _context(
     components: Components,
     store: Store,
     site: Site,
@@ -104,8 +107,8 @@ async def _application(
     metrics: Metrics,
     files: FileRoom,
     uses: Uses,
-) -> tuple[tornado.routing.RuleRouter, ServiceProxy]:
-    """The API, and the service proxy in front of it."""
+) -> tuple[ApiContext, ServiceProxy]:
+    """What the API works with, and the service proxy in front of it."""
     engine = components.engine()
     signing_key = await store.secrets.get(SIGNING_SECRET, secrets.token_hex(32))
     identity = Identity(store, tokens, _accounts(components.settings, tokens, store))
@@ -161,7 +164,7 @@ async def _application(
         accounts=components.accounts,
         users_share_rights=shared,
     )
-    return make_application(ctx, [leftover_rule(proxy.domain)]), proxy
+    return ctx, proxy
 
 
 def _cells(components: Components) -> CellRules:

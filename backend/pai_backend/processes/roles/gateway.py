@@ -84,5 +84,6 @@ def _options(settings: GatewaySettings) -> GatewayOptions:
         max_logins_per_user=settings.max_logins_per_user,
         max_channels=settings.max_channels,
         wait_s=settings.wait_s,
+        start_wait_s=settings.start_wait_s,
         drain_s=settings.drain_s,
     )
