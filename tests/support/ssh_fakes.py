@@ -126,7 +126,7 @@ class MemoryJobs:
         self._store = store
         self.by_uid: dict[JobUid, Job] = {}
 
-    async def by_alias(self, alias: str) -> Job | None:
+    async def by_alias(self, alias: str, user: str = "") -> Job | None:
         self._store.read()
         return next((job for job in self.by_uid.values() if job.alias == alias), None)
 
