@@ -26,6 +26,10 @@ class BackendLink:
         self._failure: tuple[float, BackendAway] | None = None
         self.established = asyncio.Event()
 
+    def find(self) -> Endpoint:
+        """Where the backend is now. Blocks. Raises BackendAway."""
+        return self._find()
+
     async def client(self) -> AsyncClient:
         """The client. Raises BackendAway when there is no backend and none can be started."""
         async with self._lock:

@@ -23,6 +23,7 @@ from jupyter_pai.kernels.server_kernels import ServerKernels, is_supported
 from jupyter_pai.kernels.server_specs import JobKernelSpecManager, SpecsRefresher, extend
 from jupyter_pai.output_handler import OutputHandler
 from jupyter_pai.service_handler import ServiceHandler
+from jupyter_pai.terminal_handlers import TerminalsHandler, TerminalSocket
 
 
 class PaiExtension(ExtensionApp):
@@ -103,6 +104,9 @@ class PaiExtension(ExtensionApp):
                 (r"/pai/doctor/([^/]+)", DoctorHandler, route),
                 (r"/pai/output/([^/]+)", OutputHandler, route),
                 (r"/pai/kernels", KernelsHandler, {"refresher": self._refresher, "kernels": self._kernels}),
+                (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})", TerminalsHandler, route),
+                (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})/([^/]+)", TerminalsHandler, route),
+                (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})/([^/]+)/websocket", TerminalSocket, route),
                 (r"/pai/s/(.*)", ServiceHandler, route),
             ]
         )

@@ -38,7 +38,6 @@ def terminal(args: argparse.Namespace, out: Output) -> int:
     The same command, or the panel in JupyterLab, opens the same shell again with its last output, from any machine.
     The detach key leaves the shell running. The exit code is that of the shell; 0 after a detach.
     """
-    from jupyter_pai.endpoint import resolve
     from jupyter_pai.terminals.login import TaskPlace
 
     role, index = _task(args.task)
@@ -54,7 +53,7 @@ def terminal(args: argparse.Namespace, out: Output) -> int:
         )
     from jupyter_pai.terminals.window import attached
 
-    ending = attached(resolve(start=True), place, args.name, key)
+    ending = attached(place, args.name, key)
     if ending is None:
         out.progress(f"Detached. The shell goes on: `pai terminal {args.job}` attaches again.")
         return OK
@@ -70,8 +69,8 @@ def _managed(args: argparse.Namespace, place: TaskPlace, out: Output) -> int:
     from jupyter_pai.terminals.link import asked
     from jupyter_pai.terminals.login import logged_in
 
-    with logged_in(resolve(start=True), place) as login:
-        told = {"do": "end" if args.end else "list", "owner": login.owner, "name": args.name}
+    with logged_in(lambda: resolve(start=True), place) as login:
+        told = {"do": "end" if args.end else "list", "owner": login.folder, "name": args.name}
         found = asyncio.run(asked(login.command, **told))
     if args.end:
         out.result({"ended": args.name}, f"Terminal {args.name} has ended.")

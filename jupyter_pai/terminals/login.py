@@ -1,10 +1,12 @@
-"""How a client of terminals logs in: the same key, certificate and names as ``pai ssh``. These calls block."""
+"""How a client of terminals logs in: by the key, certificate and names of ``pai ssh``."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,16 +33,16 @@ class Login:
     """A command that logs in to the task, and the folder in the task that has the user's sessions."""
 
     command: list[str]
-    owner: str
+    folder: str
     alias: str
 
 
 @contextlib.contextmanager
-def logged_in(endpoint: Endpoint, place: TaskPlace) -> Iterator[Login]:
-    """A way into the task, for as long as the block lasts. Raises ClientError."""
+def logged_in(find: Callable[[], Endpoint], place: TaskPlace) -> Iterator[Login]:
+    """A way into the task, while the block lasts; ``find`` says where the backend is now. Raises ClientError."""
     certify = access.by_certificate()
     access.require_openssh()
-    with Client(endpoint) as client:
+    with Client(find()) as client:
         reached = access.reach(client, place.job, place.root, role=place.role, index=place.index, register=not certify)
         share = reached.share
         if share is not None and not EntryTerms(only=tuple(share["only"])).commands:
@@ -57,3 +59,30 @@ def logged_in(endpoint: Endpoint, place: TaskPlace) -> Iterator[Login]:
 def folder_of(user: str) -> str:
     """The name of the folder for a user's sessions in a task, which does not tell who the user is."""
     return hashlib.sha256(user.encode()).hexdigest()[:32]
+
+
+@contextlib.asynccontextmanager
+async def entered(way: AbstractContextManager[Login]) -> AsyncIterator[Login]:
+    """Enter and leave ``way`` in threads, since it blocks; it is left also when this is cancelled on the way in."""
+    entering = asyncio.create_task(asyncio.to_thread(way.__enter__))
+    try:
+        login = await asyncio.shield(entering)
+    except asyncio.CancelledError:
+        entering.add_done_callback(lambda done: _leave_later(way, done))
+        raise
+    try:
+        yield login
+    finally:
+        await asyncio.shield(asyncio.to_thread(way.__exit__, None, None, None))
+
+
+_leaving: set[asyncio.Task[object]] = set()
+"""asyncio itself keeps no task."""
+
+
+def _leave_later(way: AbstractContextManager[Login], entered: asyncio.Task[Login]) -> None:
+    if entered.cancelled() or entered.exception() is not None:
+        return
+    task: asyncio.Task[object] = asyncio.create_task(asyncio.to_thread(way.__exit__, None, None, None))
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)

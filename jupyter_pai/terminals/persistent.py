@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,10 +11,11 @@ from typing import Protocol
 from jupyter_pai.errors import AWAY, ClientError, NotFound
 from jupyter_pai.terminals.frames import ERROR, EXIT, OUTPUT, REPLAY, Frame, FrameError, json_content
 from jupyter_pai.terminals.link import TerminalLink, refusal, unreadable
-from jupyter_pai.terminals.login import Login
+from jupyter_pai.terminals.login import Login, entered
 from jupyter_pai.terminals.replay import CLEAR, without_queries
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
+_MOST_EARLY = 1 << 16
 
 
 class Screen(Protocol):
@@ -52,9 +52,10 @@ class PersistentTerminal:
     may_start: bool = True
     is_patient: bool = False
     _link: TerminalLink | None = field(default=None, init=False)
+    _early: bytearray | None = field(default_factory=bytearray, init=False)
 
     async def run(self) -> Ending:
-        """Show the shell until it ends. Raises ClientError when there was no connection at all."""
+        """Show the shell until it ends. Raises ClientError when it was never shown."""
         pause = _FIRST_PAUSE_S
         while True:
             try:
@@ -63,19 +64,24 @@ class PersistentTerminal:
                 why, pause = "", _FIRST_PAUSE_S
             except ClientError as error:
                 is_away = error.exit_code == AWAY and not isinstance(error, NotFound)
-                if not self.is_patient:
-                    raise
-                if not is_away:
+                was_shown = self._early is None
+                if not is_away and was_shown:
                     return Ending(reason=error.message)
+                if not is_away or not self.is_patient:
+                    raise
                 why = error.message
             await self.screen.lost(why)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def type(self, data: bytes) -> None:
-        """Send what was typed; dropped while there is no connection, as the user does not see where it would go."""
+        """Send what was typed. Before the first connection it is kept for that; while one is lost it is dropped, as the
+        user does not see where it would go.
+        """
         if self._link is not None:
             await self._link.type(data)
+        elif self._early is not None and len(self._early) + len(data) <= _MOST_EARLY:
+            self._early += data
 
     async def resize(self, rows: int, columns: int) -> None:
         """Send the window's size, and remember it for the next connection."""
@@ -85,9 +91,9 @@ class PersistentTerminal:
 
     async def _connected(self) -> Ending | None:
         """One connection, until it ends: how the shell ended, or None. Raises ClientError when it failed."""
-        async with _entered(self.log_in()) as login:
+        async with entered(self.log_in()) as login:
             rows, columns = self.size
-            request = {"do": "attach", "owner": login.owner, "name": self.name, "start": self.may_start}
+            request = {"do": "attach", "owner": login.folder, "name": self.name, "start": self.may_start}
             link = await TerminalLink.open(login.command, **request, term=self.term, rows=rows, cols=columns)
             try:
                 return await self._shown(link)
@@ -115,7 +121,10 @@ class PersistentTerminal:
             told = json_content(content)
             return Ending(_number(told.get("code")), _number(told.get("signal")))
         if kind == REPLAY:
+            early, self._early = self._early, None
             self._link, self.may_start, self.is_patient = link, False, True
+            if early:
+                await link.type(bytes(early))
             if content:
                 await self.screen.show(CLEAR + without_queries(content))
         elif kind == OUTPUT:
@@ -125,30 +134,3 @@ class PersistentTerminal:
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-@contextlib.asynccontextmanager
-async def _entered(way: AbstractContextManager[Login]) -> AsyncIterator[Login]:
-    """Enter and leave ``way`` in threads, since it blocks; it is left also when this is cancelled on the way in."""
-    entering = asyncio.create_task(asyncio.to_thread(way.__enter__))
-    try:
-        login = await asyncio.shield(entering)
-    except asyncio.CancelledError:
-        entering.add_done_callback(lambda done: _leave_later(way, done))
-        raise
-    try:
-        yield login
-    finally:
-        await asyncio.shield(asyncio.to_thread(way.__exit__, None, None, None))
-
-
-_leaving: set[asyncio.Task[object]] = set()
-"""asyncio itself keeps no task."""
-
-
-def _leave_later(way: AbstractContextManager[Login], entered: asyncio.Task[Login]) -> None:
-    if entered.cancelled() or entered.exception() is not None:
-        return
-    task: asyncio.Task[object] = asyncio.create_task(asyncio.to_thread(way.__exit__, None, None, None))
-    _leaving.add(task)
-    task.add_done_callback(_leaving.discard)

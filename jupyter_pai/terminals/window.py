@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from jupyter_pai.endpoint import Endpoint
+from jupyter_pai.endpoint import Endpoint, resolve
 from jupyter_pai.errors import ClientError
 from jupyter_pai.terminals.login import TaskPlace, logged_in
 from jupyter_pai.terminals.persistent import Ending, PersistentTerminal
@@ -20,7 +20,7 @@ _LEAVE = b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1
 """Undoes what a full-screen program may have set: alternate screen, mouse, paste, keys, cursor, colours."""
 
 
-def attached(endpoint: Endpoint, place: TaskPlace, name: str, key: bytes) -> Ending | None:
+def attached(place: TaskPlace, name: str, key: bytes) -> Ending | None:
     """Attach to a session until it ends, or until ``key`` is pressed (None then). Raises ClientError."""
     if sys.platform == "win32":
         raise ClientError(
@@ -29,15 +29,19 @@ def attached(endpoint: Endpoint, place: TaskPlace, name: str, key: bytes) -> End
             hint="Use WSL, the terminals of JupyterLab, or `pai ssh`.",
         )
     with _raw():
-        return asyncio.run(_attached(endpoint, place, name, key))
+        return asyncio.run(_attached(place, name, key))
 
 
-async def _attached(endpoint: Endpoint, place: TaskPlace, name: str, key: bytes) -> Ending | None:
+async def _attached(place: TaskPlace, name: str, key: bytes) -> Ending | None:
     loop = asyncio.get_running_loop()
     window = _Window(key)
-    terminal = PersistentTerminal(
-        lambda: logged_in(endpoint, place), name, window, _size(), os.environ.get("TERM", "xterm-256color")
-    )
+
+    def find() -> Endpoint:
+        """Where the backend is. One that the user has stopped meanwhile is not started for this."""
+        return resolve(start=not terminal.is_patient)
+
+    term = os.environ.get("TERM", "xterm-256color")
+    terminal = PersistentTerminal(lambda: logged_in(find, place), name, window, _size(), term)
     loop.add_reader(_STDIN, window.take)
     loop.add_signal_handler(signal.SIGWINCH, window.resized.set)
     running = asyncio.create_task(terminal.run())

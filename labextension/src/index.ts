@@ -10,6 +10,7 @@ import { jobsPlugin } from './jobs/plugin';
 import { kernelsPlugin } from './kernels/plugin';
 import { outputPlugin } from './output/plugin';
 import { submitPlugin } from './submit/plugin';
+import { terminalPlugin } from './terminal/plugin';
 
 export * from './tokens';
 
@@ -19,6 +20,7 @@ export default [
   detailPlugin,
   connectPlugin,
   submitPlugin,
+  terminalPlugin,
   clusterPlugin,
   outputPlugin,
   kernelsPlugin

@@ -16,6 +16,8 @@ import type {
   ILogTarget,
   IPaiClient,
   IShares,
+  ITerminalPlace,
+  ITerminalSession,
   QueuePlace
 } from './tokens';
 import type {
@@ -113,6 +115,13 @@ async function errorOf(response: Response): Promise<PaiError> {
 
 /** Marks a job that was made for a kernel and ends with it. The server extension knows it. */
 export const KERNEL_TAG = 'made-for-kernel';
+
+/** The path of a terminal, or of all in a task. */
+function terminalPath(place: Partial<ITerminalPlace>): string {
+  const { job, role, index, name } = place;
+  const parts = [job, role, index, name].filter(part => part !== undefined);
+  return ['terminals', ...parts].map(encodeURIComponent).join('/');
+}
 
 /** How long an own address of a service may take to answer before it counts as out of reach. */
 const REACH_MS = 5_000;
@@ -287,6 +296,28 @@ export class PaiClient implements IPaiClient {
     await this._request('PUT', path, JSON.stringify({ value: KERNEL_TAG }));
   }
 
+  async terminals(
+    task: Omit<ITerminalPlace, 'name'>
+  ): Promise<readonly ITerminalSession[]> {
+    const answer = await this._request(
+      'GET',
+      terminalPath(task),
+      undefined,
+      'pai'
+    );
+    return ((await answer.json()) as { terminals: ITerminalSession[] })
+      .terminals;
+  }
+
+  async endTerminal(place: ITerminalPlace): Promise<void> {
+    await this._request('DELETE', terminalPath(place), undefined, 'pai');
+  }
+
+  terminalSocket(place: ITerminalPlace, start: boolean): WebSocket {
+    const path = `${terminalPath(place)}/websocket`;
+    return this._socket(path, { start: start || undefined }, 'pai');
+  }
+
   async output(job: string): Promise<IJobBundle> {
     const path = `output/${encodeURIComponent(job)}`;
     const answer = await this._request('GET', path, undefined, 'pai');
@@ -404,12 +435,10 @@ export class PaiClient implements IPaiClient {
     return response;
   }
 
-  private _socket(path: string, query: Query): WebSocket {
+  private _socket(path: string, query: Query, below = 'pai/api/v2'): WebSocket {
     const { wsUrl, appendToken, token, WebSocket } = this._settings;
     const signed = { ...query, token: appendToken ? token : undefined };
-    return new WebSocket(
-      withQuery(URLExt.join(wsUrl, 'pai/api/v2', path), signed)
-    );
+    return new WebSocket(withQuery(URLExt.join(wsUrl, below, path), signed));
   }
 
   private readonly _settings: ServerConnection.ISettings;

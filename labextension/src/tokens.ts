@@ -54,6 +54,8 @@ export namespace CommandIDs {
   export const copySsh = 'pai:copy-ssh';
   /** Show how editors and other programs reach a job, and which will work. */
   export const connect = 'pai:connect';
+  /** Open a terminal in a task. */
+  export const openTerminal = 'pai:open-terminal';
   /** Stop a job, after asking. */
   export const stopJob = 'pai:stop-job';
   /** Run a job that has ended again. */
@@ -78,6 +80,23 @@ export interface IJobKernel {
   readonly state: 'waiting' | 'connecting' | 'connected' | 'ended';
   /** What it waits for, or why it has ended. */
   readonly reason: string;
+}
+
+/** A terminal in a task. */
+export interface ITerminalPlace {
+  readonly job: string;
+  readonly role: string;
+  readonly index: number;
+  readonly name: string;
+}
+
+/** What is known of one of the user's terminals in a task. */
+export interface ITerminalSession {
+  readonly name: string;
+  /** How many windows show it. */
+  readonly clients: number;
+  /** How its shell ended; null while it runs. */
+  readonly ended: object | null;
 }
 
 /** Which tasks' output is meant. */
@@ -178,6 +197,14 @@ export interface IPaiClient {
   guide(job: string): Promise<IGuide>;
   /** Check which programs will work with it; takes seconds. */
   doctor(job: string): Promise<IDoctorReport>;
+  /** The user's terminals in a task. */
+  terminals(
+    task: Omit<ITerminalPlace, 'name'>
+  ): Promise<readonly ITerminalSession[]>;
+  /** End a terminal and what runs in it. */
+  endTerminal(place: ITerminalPlace): Promise<void>;
+  /** The messages of a terminal, as Jupyter's own terminals have them. */
+  terminalSocket(place: ITerminalPlace, start: boolean): WebSocket;
   /** Bytes of a log; a negative offset counts from the end. */
   log(
     job: string,

@@ -88,6 +88,23 @@ function TaskRow(props: {
             {trans.__('Copy')}
           </Button>
         )}
+        {ssh && (task.state === 'RUNNING' || isKept(task)) && (
+          <Button
+            minimal
+            small
+            aria-label={trans.__('Open a terminal in %1', name)}
+            onClick={() =>
+              void commands.execute(CommandIDs.openTerminal, {
+                job,
+                role: task.role,
+                index: task.index
+              })
+            }
+            title={trans.__('A shell that goes on when the connection is lost')}
+          >
+            {trans.__('Terminal')}
+          </Button>
+        )}
         {isKept(task) && (
           <Button
             minimal

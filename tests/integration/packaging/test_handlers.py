@@ -56,7 +56,7 @@ VERBS = our_verbs()
 
 def test_walk_finds_every_room_of_the_extension() -> None:
     routes = {route for route, _ in VERBS}
-    for part in ("/pai/api/", "/pai/s/", "keys", "ticket", "stream"):
+    for part in ("/pai/api/", "/pai/s/", "/pai/terminals/", "keys", "ticket", "stream"):
         assert any(part in route for route in routes), part
     assert len(VERBS) >= 15
 
