@@ -75,7 +75,7 @@ class _Handler(WebSocketHandler):
         self.passage = None
 
     def prepare(self) -> None:
-        """Refuse whoever is not the browser that was sent here, and other names of this machine (DNS rebinding)."""
+        """Refuse all but the browser that was sent here, and other names of this machine (DNS rebinding)."""
         if self.request.headers.get("Host", "").lower() != self.service.host:
             raise HTTPError(403, "This port is of another address")
         if self.request.path == SIGN_IN:
