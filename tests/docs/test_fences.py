@@ -35,6 +35,11 @@ NOT_RUN = {
         "tests/integration/kernels/test_debug.py runs both, with other ports"
     ),
     ("docs/connect/debug.md", "pai debug JOB --remote-root /work/project --write"): "as above",
+    ("docs/connect/jupyter.md", "export PAI_URL=https://hub.example/user/ann/pai PAI_TOKEN=the-token-of-jupyter"): (
+        "tests/ui/test_addresses.py runs it on a Jupyter server"
+    ),
+    ("docs/connect/jupyterhub.md", "c.Spawner.environment.update("): "tests/ui/test_hub.py runs a Hub with it",
+    ("docs/connect/jupyterhub.md", 'c.JupyterHub.subdomain_host = "https://hub.example"'): "as above",
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
     ("docs/scheduling.md", "from pai_backend.scheduling import Group, Ledger, Member, Wait, read_config"): (
         "tests/unit/scheduling/test_example.py runs it on the page's configuration"
@@ -91,7 +96,7 @@ NOT_RUN = {
 """(page, first line) -> why this fence is not run where it stands."""
 
 RUNNABLE = {"sh", "bash", "console", "python", "ipython"}
-KNOWN = RUNNABLE | {"", "yaml", "toml", "json", "mermaid", "nginx", "{toctree}", "{include}", "{eval-rst}"}
+KNOWN = RUNNABLE | {"", "yaml", "toml", "json", "mermaid", "nginx", "apache", "{toctree}", "{include}", "{eval-rst}"}
 RUN_IN = {
     "README.md": "test_readme.py",
     "README.zh-CN.md": "test_readme.py",

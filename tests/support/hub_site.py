@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import time
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
 from pai_backend.testing.free_ports import free_ports
-from tests.support.lab_site import ROOT, lab_environment
+from tests.support.lab_site import ROOT, end_jobs, lab_environment
 
 JUPYTERHUB = "jupyterhub>=6.1,<7"
 PROXY = {"private": True, "dependencies": {"configurable-http-proxy": "^5"}}
@@ -72,6 +73,13 @@ class HubParts:
     proxy: Path
 
 
+def documented() -> str:
+    """What the documentation adds to a Hub's configuration for one backend of all users."""
+    page = (ROOT / "docs" / "connect" / "jupyterhub.md").read_text(encoding="utf-8")
+    (shown,) = (text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "PAI_URL" in text)
+    return str(shown)
+
+
 def install_hub(root: Path) -> HubParts:
     """Install JupyterHub, beside the packages of the tests, and its proxy, from the registries."""
     home = root / "environment"
@@ -103,6 +111,7 @@ class HubSite:
     port: int
     is_divided: bool
     password: str
+    started: list[str] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -138,6 +147,7 @@ class HubSite:
             while not hub.get(f"users/{user}").json()["servers"].get("", {}).get("ready"):
                 assert time.monotonic() < deadline, (self.root / "hub.log").read_text(errors="replace")[-4000:]
                 time.sleep(0.1)
+        self.started.append(user)
 
 
 @contextmanager
@@ -145,18 +155,18 @@ def running_hub(
     root: Path,
     parts: HubParts,
     certificate: tuple[Path, Path],
-    environments: Mapping[str, Mapping[str, str]],
     *,
+    more: str = "",
     is_divided: bool = False,
 ) -> Iterator[HubSite]:
     """A Hub until the end of the block, then its servers end too, with what they started.
 
-    ``environments`` are more variables of users' servers. ``is_divided``: each user has a host name.
+    ``more`` is added to its configuration. ``is_divided``: each user has a host name.
     """
     root.mkdir()
     port, hub_port, api_port = free_ports(3)
     site = HubSite(root, port, is_divided, password="a password of the tests")
-    own = {user: lab_environment(root / "homes" / user) | dict(environments.get(user, {})) for user in USERS}
+    own = {user: lab_environment(root / "homes" / user) for user in USERS}
     given = {
         "root": str(root),
         "bind": f"https://127.0.0.1:{port}",
@@ -177,7 +187,7 @@ def running_hub(
         "token": ADMIN_TOKEN,
     }
     (root / "given.json").write_text(json.dumps(given))
-    (root / "jupyterhub_config.py").write_text(CONFIGURATION.format(given=str(root / "given.json")))
+    (root / "jupyterhub_config.py").write_text(CONFIGURATION.format(given=str(root / "given.json")) + more)
     paths = [str(parts.packages), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PAI_", "JUPYTER"))}
     environment |= {"PYTHONPATH": os.pathsep.join(paths)}
@@ -193,7 +203,12 @@ def running_hub(
         )
     try:
         _until_up(process, site, log)
-        yield site
+        try:
+            yield site
+        finally:
+            for user in site.started:
+                with site.client(user) as client:
+                    end_jobs(client)
     finally:
         process.terminate()
         process.wait(60)

@@ -1,4 +1,4 @@
-"""What stands between a browser and a server: a forwarded TCP port as of ``ssh -L``, and nginx."""
+"""What stands between a browser and a server: a forwarded TCP port as of ``ssh -L``, nginx and Apache."""
 
 from __future__ import annotations
 
@@ -30,17 +30,31 @@ http {{
     scgi_temp_path {root}/scgi;
 {map}
     server {{
-        listen 127.0.0.1:{port};
+        listen 127.0.0.1:{port}{tls};
 {location}
     }}
 }}
 """
+APACHE = """
+ServerName portal.example
+ServerRoot {root}
+PidFile {root}/apache.pid
+ErrorLog {root}/error.log
+DefaultRuntimeDir {root}
+Mutex posixsem
+Listen 127.0.0.1:{port}
+{modules}
+User daemon
+Group daemon
+{location}
+"""
+MODULES = ("mpm_event", "authz_core", "headers", "proxy", "proxy_http")
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "connect" / "jupyter.md"
 
 
-def documented() -> list[str]:
-    """What the documentation shows of nginx: a location for a Jupyter server on port 8888, and a map."""
-    return re.findall(r"```nginx\n(.*?)```", DOCUMENTED.read_text(encoding="utf-8"), re.DOTALL)
+def documented(server: str) -> list[str]:
+    """What the documentation shows of a server before a Jupyter server on port 8888."""
+    return re.findall(rf"```{server}\n(.*?)```", DOCUMENTED.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @contextmanager
@@ -75,25 +89,50 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 @contextmanager
-def nginx(root: Path, jupyter_port: int) -> Iterator[int]:
-    """nginx as documented before a Jupyter server on ``jupyter_port``; yields its own port."""
+def nginx(root: Path, jupyter_port: int, tls: tuple[Path, Path] | None = None) -> Iterator[int]:
+    """nginx as documented before a Jupyter server on ``jupyter_port``; yields its own port.
+
+    ``tls``: a certificate and its key, with which it speaks https.
+    """
     port = free_port()
     root.mkdir()
-    configuration = root / "nginx.conf"
-    location, upgrade = documented()
+    location, upgrade = documented("nginx")
     location = location.replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}")
-    configuration.write_text(NGINX.format(root=root, port=port, location=location, map=upgrade))
-    process = subprocess.Popen(["nginx", "-e", str(root / "error.log"), "-c", str(configuration)])
+    secure = f" ssl; ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]}" if tls else ""
+    text = NGINX.format(root=root, port=port, location=location, map=upgrade, tls=secure)
+    with _running(root, text, port, "nginx", "-e", str(root / "error.log"), "-c"):
+        yield port
+
+
+@contextmanager
+def apache(root: Path, jupyter_port: int) -> Iterator[int]:
+    """Apache's httpd as documented before a Jupyter server on ``jupyter_port``; yields its own port."""
+    port = free_port()
+    root.mkdir()
+    (location,) = documented("apache")
+    location = location.replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}")
+    modules = "\n".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in MODULES)
+    text = APACHE.format(root=root, port=port, location=location, modules=modules)
+    with _running(root, text, port, "/usr/sbin/apache2", "-DFOREGROUND", "-f"):
+        yield port
+
+
+@contextmanager
+def _running(root: Path, configuration: str, port: int, *command: str) -> Iterator[None]:
+    """A server that takes its configuration's path as the last word, until the end of the block."""
+    (root / "server.conf").write_text(configuration)
+    process = subprocess.Popen([*command, str(root / "server.conf")])
+    log = root / "error.log"
     try:
         deadline = time.monotonic() + START_S
         while True:
-            assert process.poll() is None, (root / "error.log").read_text()
+            assert process.poll() is None, log.read_text() if log.exists() else "it ended at once"
             with suppress(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", port), timeout=START_S).close()
                 break
-            assert time.monotonic() < deadline, "nginx does not listen"
+            assert time.monotonic() < deadline, "it does not listen"
             time.sleep(0.02)
-        yield port
+        yield
     finally:
         process.terminate()
         process.wait(START_S)

@@ -61,25 +61,39 @@ class LabSite:
 
     def stop(self, job: str) -> None:
         """Ask a job to stop."""
-        url = f"{self.url}pai/api/v2/jobs/{job}/executionType"
-        httpx.put(url, headers=self._headers, json={"value": "STOP"}, timeout=60).raise_for_status()
+        with httpx.Client(base_url=self.url, headers=self._headers, timeout=60) as client:
+            ask_to_stop(client, job)
 
     def end_jobs(self) -> None:
         """Stop what a test left running: jobs outlive the backend, but must not outlive the test."""
-        active = "jobs?state=WAITING,RUNNING,STOPPING"
-        rows = self.get(active)
-        assert isinstance(rows, list)
-        for row in rows:
-            self.stop(row["id"])
-        deadline = time.monotonic() + END_TIMEOUT_S
-        while self.get(active):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"jobs did not stop within {END_TIMEOUT_S} s")
-            time.sleep(CHECK_INTERVAL_S)
+        with httpx.Client(base_url=self.url, headers=self._headers, timeout=60) as client:
+            end_jobs(client)
 
     @property
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"token {self.token}"}
+
+
+def ask_to_stop(client: httpx.Client, job: str) -> None:
+    """Ask a job to stop."""
+    client.put(f"pai/api/v2/jobs/{job}/executionType", json={"value": "STOP"}).raise_for_status()
+
+
+def end_jobs(client: httpx.Client) -> None:
+    """Stop all jobs of a Jupyter server's user, and wait for their end. ``client`` asks at the server's base URL."""
+
+    def active() -> list[dict[str, str]]:
+        url = "pai/api/v2/jobs?state=WAITING,RUNNING,STOPPING"
+        rows: list[dict[str, str]] = client.get(url, headers={"Accept": MEDIA_TYPE}).raise_for_status().json()
+        return rows
+
+    for row in active():
+        ask_to_stop(client, row["id"])
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while active():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"jobs did not stop within {END_TIMEOUT_S} s")
+        time.sleep(CHECK_INTERVAL_S)
 
 
 def lab_environment(root: Path) -> dict[str, str]:

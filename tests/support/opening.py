@@ -122,10 +122,15 @@ def submit_services(client: httpx.Client) -> None:
     for body in (JUPYTER.read_bytes(), _application(PLAIN), _application(RELATIVE, "relative")):
         client.post("pai/api/v2/jobs", content=body, headers=headers).raise_for_status()
     for service in (SERVICE, f"{PLAIN}--web", f"{RELATIVE}--web"):
-        deadline = time.monotonic() + START_S
-        while not client.get(f"pai/s/{service}/", follow_redirects=True).is_success:
-            assert time.monotonic() < deadline, f"{service} does not answer"
-            time.sleep(0.1)
+        until_answers(client, service)
+
+
+def until_answers(client: httpx.Client, service: str) -> None:
+    """Wait for a service of a job, as a Jupyter server shows it."""
+    deadline = time.monotonic() + START_S
+    while not client.get(f"pai/s/{service}/", follow_redirects=True).is_success:
+        assert time.monotonic() < deadline, f"{service} does not answer"
+        time.sleep(0.1)
 
 
 def _application(name: str, *arguments: str) -> bytes:

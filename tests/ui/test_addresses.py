@@ -5,6 +5,7 @@ Names and ports that are mapped in the browser stand for other machines. The Jup
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -19,8 +20,9 @@ import httpx
 import pytest
 from playwright.sync_api import Playwright, expect, sync_playwright
 
+from tests.kubernetes.cluster.credentials import Authority
 from tests.support.chromium import OwnNetwork
-from tests.support.in_front import forwarded, nginx
+from tests.support.in_front import apache, forwarded, nginx
 from tests.support.lab_site import LabSite, running_lab
 from tests.support.opening import ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
 
@@ -30,7 +32,9 @@ BASE = "/base/"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, network: OwnNetwork) -> Iterator[LabSite]:
     """A Jupyter server that answers to any host name below ``/base/``, with a running job of the seeds."""
-    options = [f"--ServerApp.base_url={BASE}", "--ServerApp.allow_remote_access=True"]
+    options = [
+        f"--ServerApp.{text}" for text in (f"base_url={BASE}", "allow_remote_access=True", "trust_xheaders=True")
+    ]
     with ExitStack() as stack:
         with network.entered():
             found = stack.enter_context(running_lab(tmp_path_factory.mktemp("far-lab"), options=options))
@@ -114,15 +118,40 @@ def test_without_any_panel_a_local_port_leads_through_the_jupyter_server(site: L
             found.use_jupyter(found.page)
 
 
-def test_behind_a_reverse_proxy_jupyter_opens_below_its_prefix(
+def check_prefix(playwright: Playwright, site: LabSite, root: str) -> None:
+    """What *Open* does behind a reverse proxy at ``root``, and that cookies are as safe as the way there."""
+    scheme = urlsplit(root).scheme
+    with panel(playwright, site, root, f"MAP portal.example 127.0.0.1,{ELSEWHERE}") as found:
+        relative = found.open_service(RELATIVE, "web")
+        relative.wait_for_url(f"{root}pai/s/{RELATIVE}--web/")
+        expect(relative.locator("p")).to_have_text("echo of hello")
+        relative.goto(f"{root}pai/s/{RELATIVE}--web/headers")
+        told = json.loads(relative.locator("body").inner_text())
+        assert told["X-Forwarded-Proto"] == scheme
+        assert told["X-Forwarded-Prefix"] == f"{BASE}pai/s/{RELATIVE}--web"
+        ours = [each for each in found.context.cookies() if each.get("name", "").startswith(("username-", "pai-"))]
+        assert ours
+        assert all(each.get("secure") is (scheme == "https") for each in ours)
+        service = found.open_service(NAME, "jupyter")
+        service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
+        found.use_jupyter(service)
+
+
+def test_behind_nginx_jupyter_opens_below_its_prefix(site: LabSite, playwright: Playwright, tmp_path: Path) -> None:
+    with nginx(tmp_path / "nginx", urlsplit(site.url).port or 0) as port:
+        check_prefix(playwright, site, f"http://portal.example:{port}{BASE}")
+
+
+def test_behind_nginx_that_ends_tls_jupyter_opens_by_wss_and_with_secure_cookies(
     site: LabSite, playwright: Playwright, tmp_path: Path
 ) -> None:
-    with nginx(tmp_path / "nginx", urlsplit(site.url).port or 0) as port:
-        root = f"http://portal.example:{port}{BASE}"
-        with panel(playwright, site, root, f"MAP portal.example 127.0.0.1,{ELSEWHERE}") as found:
-            relative = found.open_service(RELATIVE, "web")
-            relative.wait_for_url(f"{root}pai/s/{RELATIVE}--web/")
-            expect(relative.locator("p")).to_have_text("echo of hello")
-            service = found.open_service(NAME, "jupyter")
-            service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
-            found.use_jupyter(service)
+    authority = Authority(tmp_path / "authority")
+    authority.create()
+    pair = authority.issue("portal.example", hosts=["portal.example"])
+    with nginx(tmp_path / "nginx", urlsplit(site.url).port or 0, (pair.certificate, pair.key)) as port:
+        check_prefix(playwright, site, f"https://portal.example:{port}{BASE}")
+
+
+def test_behind_apache_jupyter_opens_below_its_prefix(site: LabSite, playwright: Playwright, tmp_path: Path) -> None:
+    with apache(tmp_path / "apache", urlsplit(site.url).port or 0) as port:
+        check_prefix(playwright, site, f"http://portal.example:{port}{BASE}")

@@ -13,7 +13,7 @@ from playwright.sync_api import Playwright, expect, sync_playwright
 from tests.kubernetes.cluster.credentials import Authority
 from tests.support.backend_process import backend
 from tests.support.chromium import OwnNetwork
-from tests.support.hub_site import USERS, HubParts, HubSite, install_hub, running_hub
+from tests.support.hub_site import USERS, HubParts, HubSite, documented, install_hub, running_hub
 from tests.support.opening import ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
 
 FORBIDDEN = 403
@@ -81,7 +81,7 @@ def check_addresses(found: Visit, hub: HubSite) -> None:
 def test_below_a_users_path_with_a_backend_of_the_users_own(
     playwright: Playwright, parts: HubParts, certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    with running_hub(tmp_path / "hub", parts, certificate, {}) as hub:
+    with running_hub(tmp_path / "hub", parts, certificate) as hub:
         hub.start_server("ann")
         with hub.client("ann") as client:
             submit_services(client)
@@ -99,8 +99,11 @@ def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
     data_dir.mkdir()
     node = {"name": "carol", "gpus": {"type": "TITANX", "count": 1}, "cpus": 8, "memory_mb": 32768}
     with backend(data_dir, ["--engine-nodes", json.dumps([node])], env=given) as shared:
-        ways = {user: {"PAI_URL": shared.url, "PAI_TOKEN": token} for user, token in tokens.items()}
-        with running_hub(tmp_path / "hub", parts, certificate, ways, is_divided=True) as hub:
+        for user, token in tokens.items():
+            (tmp_path / "tokens" / user).mkdir(parents=True)
+            (tmp_path / "tokens" / user / "token").write_text(token)
+        more = documented().replace("https://pai.example", shared.url).replace("/srv/pai", str(tmp_path / "tokens"))
+        with running_hub(tmp_path / "hub", parts, certificate, more=more, is_divided=True) as hub:
             for user in USERS:
                 hub.start_server(user)
             with hub.client("ann") as client:

@@ -100,15 +100,20 @@ async def test_a_proxy_in_front_that_ends_tls_is_known_by_the_address_that_users
 
 
 @pytest.mark.asyncio
-async def test_behind_a_relay_the_cookie_has_the_relays_path() -> None:
+async def test_behind_a_relay_the_cookie_has_the_relays_path_and_is_as_secure_as_its_address() -> None:
     async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
         client = under_test.client(host="127.0.0.1")
-        for token, prefix in [("alice-token", "/user/ann/pai"), ("wrong", "")]:
+        for token, prefix, secure in [("alice-token", "/user/ann/pai", True), ("wrong", "", False)]:
             answer = await client.get(
                 f"/s/{SERVICE}/.pai/signin",
                 params={"ticket": await under_test.ticket()},
-                headers={"Authorization": f"Bearer {token}", "X-Forwarded-Prefix": "/user/ann/pai/"},
+                headers={
+                    "Authorization": f"Bearer {token}",
+                    "X-Forwarded-Prefix": "/user/ann/pai/",
+                    "X-Forwarded-Proto": "https",
+                },
             )
+            assert ("Secure" in answer.headers["set-cookie"].split("; ")) is secure
             assert f"Path={prefix}/s/{SERVICE}/;" in answer.headers["set-cookie"]
 
 

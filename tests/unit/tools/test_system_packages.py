@@ -105,7 +105,7 @@ def test_the_fast_tests_need_little_more_than_the_demo(machine: Machine) -> None
 
 
 def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
-    programs = "bash ssh ssh-keygen python3 chromium nginx sshd git curl wget javac mvn pg_config dpkg apt-get"
+    programs = "bash ssh ssh-keygen python3 chromium nginx apache2 sshd git curl wget javac mvn pg_config dpkg apt-get"
     programs += " rsync plink puttygen dbclient dropbearconvert sshfs zsh fish"  # what people log in with
     programs += " go containerd runc iptables conntrack ip nsenter busybox debootstrap"  # Kubernetes' nodes
     programs += " zstd faketime dbus-daemon dbus-send"

@@ -295,8 +295,10 @@ class ServiceProxy:
         service = await self._directory.find(address.service)
         if not visitor.may_enter(service.job):
             raise Refused(Notice.FORBIDDEN)
-        outer = address.prefix and await _outer_prefix(incoming, self._entrants) + address.prefix
-        cookie = self._office.cookie(claims, path=f"{outer}/", secure=incoming.scheme == "https")
+        relayed = await _is_relayed(incoming, self._entrants)
+        outer = address.prefix and (_given_prefix(incoming) if relayed else "") + address.prefix
+        scheme = _given_scheme(incoming) if relayed else incoming.scheme
+        cookie = self._office.cookie(claims, path=f"{outer}/", secure=scheme == "https")
         going = query_values(address.query, "next")
         return redirect(address.relative(_local_path(going[0] if going else "/")), cookie=cookie)
 
@@ -335,14 +337,14 @@ def _presentation(incoming: Incoming, visitor: Visitor, place: ServicePlace) -> 
     )
 
 
-async def _outer_prefix(incoming: Incoming, entrants: Entrants) -> str:
-    """Where a relay has put our root: believed only when the relay shows a user's token."""
+async def _is_relayed(incoming: Incoming, entrants: Entrants) -> bool:
+    """Whether a relay passes this on whose word on path and scheme is believed: it shows a user's token."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    trusted = scheme.lower() == "bearer" and await entrants.of_token(token.strip()) is not None
-    return _given_prefix(incoming) if trusted else ""
+    return scheme.lower() == "bearer" and await entrants.of_token(token.strip()) is not None
 
 
 def _given_prefix(incoming: Incoming) -> str:
+    """Where the relay has put our root."""
     prefix = incoming.headers.get("X-Forwarded-Prefix", "").rstrip("/")
     return prefix if prefix.startswith("/") and _local_path(prefix) == prefix and ";" not in prefix else ""
 
