@@ -15,7 +15,7 @@ from itertools import product
 from statistics import median
 
 from bench.figures import Figure
-from bench.services.site import CHP, COOKIE, JSP, NGINX, OURS, Proxy, site
+from bench.services.site import ASKING, CHP, COOKIE, JSP, NGINX, OURS, Proxy, site
 
 CONNECTIONS = (1, 32, 256)
 REQUESTS, ROUNDS = 2000, 3
@@ -53,6 +53,7 @@ def figures(costs: Costs) -> list[Figure]:
         *(_share(f"cpu_{count}", costs, count, CHP, "cpu_us") for count in CONNECTIONS),
         _share("cpu_cookie_32", costs, 32, CHP, "cpu_us", COOKIE),
         *(_share(f"rate_{count}", costs, count, CHP, "per_s") for count in (32, 256)),
+        _share("cpu_asking_32", costs, 32, OURS, "cpu_us", ASKING),
         *(_share(f"rate_jupyter_{count}", costs, count, JSP, "per_s") for count in CONNECTIONS),
         *(_share(f"p99_jupyter_{count}", costs, count, JSP, "p99_ms") for count in (32, 256)),
     ]
@@ -60,7 +61,7 @@ def figures(costs: Costs) -> list[Figure]:
 
 def _share(name: str, costs: Costs, connections: int, peer: str, what: str, ours: str = OURS) -> Figure:
     value = {key: getattr(cost, what) for key, cost in costs.items()}
-    told = ", ".join(f"{each} {value[each, connections]:.0f}" for each in (ours, CHP, NGINX, JSP))
+    told = ", ".join(f"{each} {value[each, connections]:.0f}" for each in dict.fromkeys((ours, peer, CHP, NGINX, JSP)))
     return Figure(name, 100 * value[ours, connections] / value[peer, connections], f"{UNITS[what]}: {told}")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,10 +28,12 @@ from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
 from pai_backend.testing.free_ports import free_ports
 
+DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "forward-auth.md"
 USER, ALIAS, LABEL = "bench", "lab", "web"
 SERVICE = f"{ALIAS}--{LABEL}"
 START_S = 60.0
 OURS, COOKIE = "ours", "ours, with a cookie"
+ASKING = "nginx that asks ours"
 CHP, JSP, NGINX = "configurable-http-proxy", "jupyter-server-proxy", "nginx"
 
 
@@ -59,6 +62,7 @@ async def site() -> AsyncIterator[list[Proxy]]:
             assert server.stdout is not None
             task = int(await server.stdout.readline())
             proxies = await stack.enter_async_context(_ours(home, task))
+            proxies.append(await stack.enter_async_context(_nginx_that_asks(home, proxies[0])))
             for peer in (_configurable_http_proxy, _nginx, _jupyter_server_proxy):
                 proxies.append(await stack.enter_async_context(peer(home, task)))
             yield proxies
@@ -70,7 +74,9 @@ async def _ours(home: Path, task: int) -> AsyncIterator[list[Proxy]]:
     data_dir, config = home / "data", home / "backend.yaml"
     data_dir.mkdir(mode=0o700)
     await _write_store(data_dir, task)
-    config.write_text(yaml.safe_dump({"user": USER, "log_level": "warning"}), encoding="utf-8")
+    config.write_text(
+        yaml.safe_dump({"user": USER, "log_level": "warning", "api": {"proxies": ["127.0.0.1"]}}), encoding="utf-8"
+    )
     async with running(config, data_dir, "api") as backend:
         port = urlsplit(backend.told["url"]).port
         assert port is not None
@@ -153,6 +159,31 @@ async def _nginx(home: Path, task: int) -> AsyncIterator[Proxy]:
 
 
 @asynccontextmanager
+async def _nginx_that_asks(home: Path, ours: Proxy) -> AsyncIterator[Proxy]:
+    """As documented, with one worker."""
+    program = _installed("nginx", "the package nginx-light")
+    (port,) = free_ports(1)
+    folder = home / "asking"
+    folder.mkdir()
+    found = re.search(r"```nginx\n(.*?)```", DOCUMENTED.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    site = found[1].replace("127.0.0.1:8080", f"127.0.0.1:{ours.port}").replace("/var/cache/nginx", str(folder))
+    site = site.replace("listen 80;", f"listen 127.0.0.1:{port} backlog=1024; keepalive_requests 1000000;")
+    config = folder / "nginx.conf"
+    config.write_text(
+        f"daemon off; worker_processes 1; pid {folder / 'nginx.pid'}; error_log {folder / 'nginx.log'};\n"
+        f"{'user root;' if os.geteuid() == 0 else ''}\nevents {{ worker_connections 2048; }}\n"
+        f"http {{ access_log off;\n{site.replace('*.pai.example.org', '*.localhost')}\n}}\n"
+    )
+    async with _program(program, "-p", str(folder), "-c", str(config)) as process:
+        url = f"http://127.0.0.1:{port}/"
+        async with asyncio.timeout(START_S), aiohttp.ClientSession() as client:
+            while not await _listens(client, url):  # noqa: ASYNC110 - it does not say when it listens
+                await asyncio.sleep(0.1)
+        yield replace(ours, name=ASKING, process=psutil.Process(process.pid), port=port)
+
+
+@asynccontextmanager
 async def _jupyter_server_proxy(home: Path, task: int) -> AsyncIterator[Proxy]:
     """By the Python that has it: its command ``jupyter-standaloneproxy`` is beside that."""
     command = _installed("jupyter-standaloneproxy", "`pip install jupyter-server-proxy`, in an environment of its own")
@@ -177,6 +208,14 @@ async def _peer(name: str, process: asyncio.subprocess.Process, port: int, path:
         while not await _answers(client, url):  # noqa: ASYNC110 - none of them says when it listens
             await asyncio.sleep(0.1)
     return Proxy(name, psutil.Process(process.pid), port, request(f"127.0.0.1:{port}", path))
+
+
+async def _listens(client: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with client.get(url):
+            return True
+    except aiohttp.ClientConnectionError:
+        return False
 
 
 async def _answers(client: aiohttp.ClientSession, url: str) -> bool:

@@ -10,10 +10,10 @@ import pytest
 
 from bench.figures import load_floors
 from bench.services.figures import Cost, figures
-from bench.services.site import CHP, COOKIE, JSP, NGINX, OURS, request
+from bench.services.site import ASKING, CHP, COOKIE, JSP, NGINX, OURS, request
 from tests.support.proxy_upstreams import answering, raw_server
 
-PROXIES = {OURS: 200.0, COOKIE: 100.0, CHP: 400.0, NGINX: 9000.0, JSP: 50.0}
+PROXIES = {OURS: 200.0, COOKIE: 100.0, ASKING: 800.0, CHP: 400.0, NGINX: 9000.0, JSP: 50.0}
 
 
 def test_rates_and_times_are_in_percent_of_the_peers() -> None:
@@ -25,6 +25,7 @@ def test_rates_and_times_are_in_percent_of_the_peers() -> None:
     found = {figure.name: figure.value for figure in figures(costs)}
     assert found.keys() == load_floors()["services"].keys()
     assert (found["cpu_1"], found["cpu_cookie_32"], found["cpu_256"]) == (200, 400, 200)
+    assert found["cpu_asking_32"] == 25
     assert (found["rate_32"], found["rate_jupyter_256"], found["p99_jupyter_32"]) == (50, 400, 25)
 
 
