@@ -6,8 +6,7 @@ Each session has one such holder, which the first request starts. It owns the te
 every client receives when it attaches. A holder ends with its shell, but only after one client has been told how the
 shell ended; and with the task, as every process of it.
 
-Both directions carry frames: a letter, the length in four bytes, the content; docs/runtime.md lists them. The Go
-program ``terminal`` of the runtime bundle is the counterpart for pods; one test suite holds both to the same behaviour.
+Both directions carry frames: a letter, the length in four bytes, the content; docs/runtime.md lists them.
 
 These modules import the standard library only.
 """
