@@ -221,6 +221,22 @@ async def test_a_session_opens_neither_another_service_nor_another_job() -> None
         assert (await again.get("/show")).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("owner", "address", "status"), [("alice", "lab", 200), ("bob", "lab", 403), ("alice", "", 403)]
+)
+@pytest.mark.asyncio
+async def test_a_session_at_a_workspace_name_goes_on_with_its_owners_next_job(
+    owner: str, address: str, status: int
+) -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        cookie = await under_test.cookie()
+        job = service_job(port)
+        spec = job.spec.model_copy(update={"address": address})
+        under_test.store.put(job.model_copy(update={"uid": "j2000000000000000", "user": owner, "spec": spec}))
+        under_test.proxy._directory.forget(SERVICE)
+        assert (await under_test.client(Cookie=cookie).get("/show")).status_code == status
+
+
 @pytest.mark.asyncio
 async def test_nobody_is_granted_the_service_of_another() -> None:
     async with running_proxy(service_job(None)) as under_test:

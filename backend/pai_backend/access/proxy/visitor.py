@@ -87,13 +87,19 @@ class Visitor:
     token: str
     """Digest of what it was known by, or what a session was issued to."""
     job: JobUid | None = None
-    """The one job that a session is for."""
+    """The one job that a session is for; an owner's session at a workspace name is for whichever job holds it."""
     as_admin: bool = False
     """An administrator who has stated why they enter this job."""
 
     def may_enter(self, job: Job) -> bool:
-        """Whether the services of this job are open to the visitor. May an administrator see it, that opens nothing."""
-        return (self.as_admin or self.name == job.user) and self.job in (None, job.uid)
+        """Whether the services of this job are open to the visitor. May an administrator see it, that opens nothing.
+
+        The address of a workspace goes on to its owner's next job, and so does the owner's session there.
+        """
+        is_owner = self.name == job.user and not self.as_admin
+        if self.job in (None, job.uid):
+            return self.as_admin or is_owner
+        return is_owner and job.spec.address != ""
 
 
 async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice) -> Visitor:
