@@ -15,6 +15,7 @@ from jupyter_pai.commands import terminal as terminal
 from jupyter_pai.commands import connect as connect
 from jupyter_pai.commands import kernels as kernels
 from jupyter_pai.commands import debug as debug
+from jupyter_pai.commands import tensorboard as tensorboard
 from jupyter_pai.commands import keys as keys
 from jupyter_pai.commands import share as share
 from jupyter_pai.commands import addresses as addresses

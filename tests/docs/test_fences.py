@@ -31,6 +31,9 @@ NOT_RUN = {
     ("docs/connect/kernels.md", "pai kernel install train       # writes the kernel spec pai:train"): (
         "tests/integration/kernels/test_kernels.py runs it, and nbclient, which is papermill's engine"
     ),
+    ("docs/connect/tensorboard.md", "pai tensorboard JOB --logdir runs"): (
+        "tests/integration/kernels/test_tensorboard.py runs it, with a program that is played"
+    ),
     ("docs/connect/debug.md", "python -m debugpy --listen 127.0.0.1:5678 --wait-for-client train.py"): (
         "tests/integration/kernels/test_debug.py runs both, with other ports"
     ),
