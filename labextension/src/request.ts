@@ -34,6 +34,7 @@ import type {
   IReleased,
   IShareList,
   ITicket,
+  ITrial,
   IVerdict,
   IWhy
 } from './types';
@@ -212,6 +213,11 @@ export class PaiClient implements IPaiClient {
 
   async validate(document: IDocumentText): Promise<IVerdict> {
     const path = withQuery('validate', { filename: document.filename });
+    return this._json('POST', path, document.text);
+  }
+
+  async trial(document: IDocumentText): Promise<ITrial> {
+    const path = withQuery('trial', { filename: document.filename });
     return this._json('POST', path, document.text);
   }
 

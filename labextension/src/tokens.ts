@@ -21,6 +21,7 @@ import type {
   IReleased,
   IShare,
   ITicket,
+  ITrial,
   IVerdict,
   IWhy,
   LogStream
@@ -166,6 +167,8 @@ export interface IPaiClient {
   ): Promise<IJobDetail>;
   /** Read a document and change nothing. */
   validate(document: IDocumentText): Promise<IVerdict>;
+  /** Whether a document's job would start now; nothing is submitted. */
+  trial(document: IDocumentText): Promise<ITrial>;
   /** The fields of a dialect's documents. */
   schema(dialect: FormDialect): Promise<IFormSchema>;
   /** Ask a job to stop. Stopping a stopped job is no error. */

@@ -40,6 +40,7 @@ export type {
   Summary as IJobSummary,
   TaskExitWire as ITaskExit,
   TaskWire as ITask,
+  Trial as ITrial,
   Ticket as ITicket,
   Told as ITold,
   Validation as IVerdict,

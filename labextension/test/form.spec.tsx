@@ -8,7 +8,9 @@ import { FormModel, Schemas } from '../src/form/model';
 import type { Json } from '../src/form/paths';
 import { clusterChoices, gpusByType } from '../src/form/pickers';
 import { added, duplicated, freeName, rolesOf } from '../src/form/roles';
-import type { IFormSchema } from '../src/form/schema';
+import type { Change } from '../src/form/remedies';
+import { remedied, remedyOf } from '../src/form/remedies';
+import type { FormDialect, IFormSchema } from '../src/form/schema';
 import {
   dialectOf,
   inLanguage,
@@ -219,6 +221,45 @@ describe('fields', () => {
       gpuNumber: { __errors: ['too many. Use 1'] }
     });
     expect(errorsBelow([fault], ['taskRoles', 0])).toEqual({});
+  });
+});
+
+describe('a remedy', () => {
+  const change = (kind: string, more: object = {}) =>
+    ({ kind, vc: '', leafType: '', after: 0, ...more }) as unknown as Change;
+  const V1: Json = { taskRoles: [{ name: 'a', gpuNumber: 64 }] };
+  const V2: Json = { taskRoles: { a: { instances: 9 } } };
+
+  const made = (value: Json, dialect: FormDialect, each: Change) => {
+    const remedy = remedyOf(trans, value, dialect, each);
+    return remedy && remedied(value, remedy);
+  };
+
+  it('changes the document where the dialect has it', () => {
+    expect(made(V1, 'v1', change('smaller-tasks', { after: 4 }))).toEqual({
+      taskRoles: [{ name: 'a', gpuNumber: 4 }]
+    });
+    expect(made(V2, 'v2', change('fewer-tasks', { after: 2 }))).toEqual({
+      taskRoles: { a: { instances: 2 } }
+    });
+    expect(
+      made(V2, 'v2', change('virtual-cluster', { vc: 'b' }))
+    ).toMatchObject({
+      defaults: { virtualCluster: 'b' }
+    });
+    expect(made(V1, 'v1', change('type', { leafType: 'K80' }))).toMatchObject({
+      gpuType: 'K80'
+    });
+    expect(made(V2, 'v2', change('opportunistic'))).toMatchObject({
+      extras: { hivedScheduler: { jobPriorityClass: 'oppo' } }
+    });
+  });
+
+  it('is not offered where it is not the document’s, or of which role is not known', () => {
+    expect(made(V1, 'v1', change('opportunistic'))).toBeNull();
+    expect(made(V1, 'v1', change('uncordon'))).toBeNull();
+    const two: Json = { taskRoles: [{ name: 'a' }, { name: 'b' }] };
+    expect(made(two, 'v1', change('smaller-tasks', { after: 1 }))).toBeNull();
   });
 });
 

@@ -29,12 +29,23 @@ describe('DocumentModel', () => {
     model.dispose();
   });
 
+  it('says what would become of a valid document, and not of another one', async () => {
+    const waiting = { changes: [], texts: {}, startsAt: null };
+    server.on('POST trial', () => json({ outcome: 'waits', waiting }));
+    model.load('{}', 'a.json');
+    await until(() => model.state.trial !== null);
+    expect(model.state.trial?.outcome).toBe('waits');
+    model.edit('{ }');
+    expect(model.state.trial).toBeNull();
+  });
+
   it('checks a document once typing rests', async () => {
     model.edit('{');
     model.edit('{}');
     expect(model.state.check).toBe('unchecked');
     await until(() => model.state.check === 'valid');
-    expect(server.requests.map(request => request.body)).toEqual(['{}']);
+    const checks = server.requests.filter(({ path }) => path === 'validate');
+    expect(checks.map(request => request.body)).toEqual(['{}']);
     expect(model.state.documentName).toBe('a');
   });
 

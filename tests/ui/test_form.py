@@ -111,6 +111,21 @@ def test_what_is_typed_in_the_text_is_in_the_form_and_its_fault_at_the_field(pag
     expect(shown.get_by_role("status")).to_contain_text("Ready to submit")
 
 
+def test_what_never_fits_is_told_before_it_is_submitted(page: Page, lab: LabSite, shoot: Shoot) -> None:
+    shown = new_job(page, "A job in the form of SCM")
+    trial = shown.locator(".jp-pai-Document-trial")
+    expect(trial).to_contain_text("It starts now.")
+    shown.get_by_role("tab", name="Task roles").click()
+    shown.get_by_label("GPUs a task").fill("64")
+    expect(trial).to_contain_text("It never starts on these machines.")
+    expect(shown.get_by_role("status")).not_to_contain_text("Ready to submit")
+    shoot(page, "form-never")
+    trial.get_by_role("button", name="Ask for 1 GPUs a task").click()
+    expect(shown.get_by_label("GPUs a task")).to_have_value("1")
+    expect(trial).to_contain_text("It starts now.")
+    assert lab.get("jobs?state=WAITING,RUNNING") == []
+
+
 def test_the_keyboard_alone_leads_through_the_pages(page: Page) -> None:
     shown = new_job(page, "A job in the form of SCM")
     shown.get_by_role("tab", name="Basics").focus()

@@ -90,6 +90,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/info", cluster.InfoHandler),
     Route("/api/v2/jobs", jobs.JobsHandler),
     Route("/api/v2/validate", jobs.ValidateHandler),
+    Route("/api/v2/trial", jobs.TrialHandler),
     Route("/api/v2/schema/job", schema.JobSchemaHandler),
     Route(_JOB, jobs.OneJobHandler),
     Route(f"{_JOB}/executionType", jobs.JobExecutionTypeHandler),

@@ -17,6 +17,7 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.jobs.change import rebuilt
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.trial import Trials
 
 if TYPE_CHECKING:
     from pai_backend.api.context import CellRules
@@ -34,6 +35,9 @@ class Snapshot:
     nodes: tuple[Node, ...]
     rules: CellRules
     placer: Placer
+    trials: Trials | None = None
+    """Copies in which jobs are tried; made when one is."""
+    trying: asyncio.Lock = field(default_factory=asyncio.Lock)
     _answers: dict[Hashable, bytes] = field(default_factory=dict)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -18,6 +18,7 @@ from pai_backend.model.labels import Labels, Taint
 from pai_backend.model.node import Gpu
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.model.waiting import Waiting
+from pai_backend.scheduling.jobs.trial import Outcome
 
 MEDIA_TYPE = "application/vnd.jupyter-pai+json"
 """What a client names in ``Accept`` to have the shapes of this module where OpenPAI has its own."""
@@ -212,6 +213,15 @@ class Validation(Model):
     warnings: tuple[DocumentWarning, ...]
     errors: tuple[Fault, ...]
     spec: JobSpec | None
+
+
+class Trial(Camel):
+    """What would become of a document that is submitted now. ``waiting`` has the names that ``why`` has."""
+
+    outcome: Outcome | None = Field(description="Null when the document is not valid, or no node is known yet.")
+    waiting: Waiting | None = Field(
+        description="Why it does not start, and what would help; null when that is not known."
+    )
 
 
 class EventList(Model):

@@ -557,6 +557,11 @@ export interface components {
             readonly endedBy: string;
         };
         /**
+         * @description What becomes of a job that is submitted now.
+         * @enum {string}
+         */
+        readonly Outcome: "starts" | "waits" | "never";
+        /**
          * @description The state in plain words, finer than :class:`State`.
          * @enum {string}
          */
@@ -916,6 +921,13 @@ export interface components {
              */
             readonly estimate: string;
         };
+        /** @description What would become of a document that is submitted now. ``waiting`` has the names that ``why`` has. */
+        readonly Trial: {
+            /** @description Null when the document is not valid. */
+            readonly outcome: components["schemas"]["Outcome"] | null;
+            /** @description Why it does not start, and what would help; null when that is not known. */
+            readonly waiting: components["schemas"]["Waiting"] | null;
+        };
         /** @description What a document is, or what is wrong with it. */
         readonly Validation: {
             readonly valid: boolean;
@@ -1108,6 +1120,7 @@ export type MovedJobs = components['schemas']['MovedJobs'];
 export type NodeUseWire = components['schemas']['NodeUseWire'];
 export type OrphanList = components['schemas']['OrphanList'];
 export type OrphanShown = components['schemas']['OrphanShown'];
+export type Outcome = components['schemas']['Outcome'];
 export type Phase = components['schemas']['Phase'];
 export type PlacedEvent = components['schemas']['PlacedEvent'];
 export type PortSpec = components['schemas']['PortSpec'];
@@ -1132,6 +1145,7 @@ export type TaskRole = components['schemas']['TaskRole'];
 export type TaskWire = components['schemas']['TaskWire'];
 export type Ticket = components['schemas']['Ticket'];
 export type Told = components['schemas']['Told'];
+export type Trial = components['schemas']['Trial'];
 export type Validation = components['schemas']['Validation'];
 export type VerdictWire = components['schemas']['VerdictWire'];
 export type VirtualClusterUse = components['schemas']['VirtualClusterUse'];

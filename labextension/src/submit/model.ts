@@ -9,7 +9,13 @@ import { Signal } from '@lumino/signaling';
 import type { PaiError } from '../request';
 import { asPaiError } from '../request';
 import type { IPaiClient } from '../tokens';
-import type { IDocumentWarning, IFault, IJobDetail, IVerdict } from '../types';
+import type {
+  IDocumentWarning,
+  IFault,
+  IJobDetail,
+  ITrial,
+  IVerdict
+} from '../types';
 
 /** Typing rests this long before the document is checked, in milliseconds. */
 const REST = 400;
@@ -31,6 +37,8 @@ export interface IDocumentState {
   readonly documentName: string;
   readonly faults: readonly IFault[];
   readonly warnings: readonly IDocumentWarning[];
+  /** What would become of it now; null while that is not known. */
+  readonly trial: ITrial | null;
   readonly submitting: boolean;
   /** Why a check or submission did not happen. */
   readonly problem: PaiError | null;
@@ -48,6 +56,7 @@ const UNCHECKED = {
   documentName: '',
   faults: [],
   warnings: [],
+  trial: null,
   problem: null
 } as const;
 
@@ -124,6 +133,9 @@ export class DocumentModel implements IDisposable {
     }
     if (turn === this._edits && !this._isDisposed) {
       this._update(change);
+      if (change.check === 'valid') {
+        await this._try(turn);
+      }
     }
   }
 
@@ -154,6 +166,20 @@ export class DocumentModel implements IDisposable {
     this._isDisposed = true;
     this._rest.dispose();
     Signal.clearData(this);
+  }
+
+  /** Ask what would become of the text that was checked. A backend that cannot say stops nothing. */
+  private async _try(turn: number): Promise<void> {
+    const { text, filename } = this._state;
+    let trial: ITrial | null = null;
+    try {
+      trial = await this._client.trial({ text, filename });
+    } catch {
+      // An older backend, or one that is away: the check above has said what is to be said.
+    }
+    if (turn === this._edits) {
+      this._update({ trial });
+    }
   }
 
   private _refused(problem: PaiError, text: string): Outcome {

@@ -21,6 +21,7 @@ import type { Path } from '../form/paths';
 import { notationOf, rangeOf } from '../form/twin';
 import { markExtensions, showFaults } from './marks';
 import type { DocumentModel } from './model';
+import { TrialNote } from './trial';
 
 /** Which halves of the page are shown. */
 type Shown = 'form' | 'both' | 'text';
@@ -32,6 +33,8 @@ interface IPageProps {
   readonly trans: TranslationBundle;
   readonly jump: (fault: IFault) => void;
   readonly show: (shown: Shown) => void;
+  readonly form: FormModel;
+  readonly language: string;
 }
 
 /** Where a fault is, in words. */
@@ -84,6 +87,9 @@ export function verdictLine(
     case 'unchecked':
       return trans.__('Checking…');
     case 'valid':
+      if (model.state.trial?.outcome === 'never') {
+        return trans.__('Valid: %1 (%2)', documentName, dialectWord(dialect));
+      }
       return trans.__(
         'Ready to submit: %1 (%2)',
         documentName,
@@ -128,14 +134,15 @@ function Bar(props: IPageProps): JSX.Element {
 
 /** What stands below the editor as a function of the model's state. */
 export function Verdict(props: IPageProps): JSX.Element {
-  const { model, trans } = props;
-  const { check, problem, warnings, filename } = model.state;
+  const { model, form, language, trans } = props;
+  const { check, problem, warnings, filename, trial } = model.state;
   return (
     <>
       <p className="jp-pai-Document-line" data-check={check} role="status">
         {verdictLine(trans, model)}
         {filename && <span>{filename}</span>}
       </p>
+      {trial && <TrialNote {...{ trans, language, trial, form }} />}
       {problem && <ProblemBox trans={trans} problem={problem} />}
       <Faults {...props} />
       <WarningBoxes trans={trans} warnings={warnings} />
@@ -232,7 +239,8 @@ export class DocumentPage extends Panel {
     const show = (shown: Shown) => {
       this.node.dataset.shown = shown;
     };
-    const props = { model, commands, trans, jump, show };
+    const language = translator.languageCode;
+    const props = { model, form, language, commands, trans, jump, show };
     const bar = new ModelView(Bar, props);
     bar.addClass('jp-pai-Document-bar');
     const verdict = new ModelView(Verdict, props);

@@ -25,7 +25,8 @@ from pai_backend.api.queries import (
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService, SubmitTerms
 from pai_backend.api.services.listing import ListService
-from pai_backend.api.wire import MEDIA_TYPE, JobDetail, JobList, Said, Submitted, Validation
+from pai_backend.api.services.trial import TrialService
+from pai_backend.api.wire import MEDIA_TYPE, JobDetail, JobList, Said, Submitted, Trial, Validation
 from pai_backend.model.errors import (
     AddressTaken,
     DocumentError,
@@ -124,6 +125,24 @@ class ValidateHandler(DocumentHandler):
     async def post(self, query: ValidateQuery) -> Validation:
         """Read a document."""
         return await self.jobs.validate(self.user, self.body(), query.filename)
+
+
+class TrialHandler(DocumentHandler):
+    """``/api/v2/trial``."""
+
+    @operation(
+        Operation(
+            "Say whether a document's job would start now, and change nothing.",
+            query=ValidateQuery,
+            takes_document=True,
+            answer=Trial,
+            raises=(TooLarge,),
+        )
+    )
+    async def post(self, query: ValidateQuery) -> Trial:
+        """Try it in a copy of the cluster."""
+        self.ctx.limits.lists.take(self.user.name)
+        return await TrialService(self.ctx).trial(self.user, self.body(), query.filename)
 
 
 class OneJobHandler(JobHandler):

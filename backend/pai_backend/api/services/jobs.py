@@ -89,7 +89,7 @@ class JobService:
         Raises DocumentError, InvalidParameters (bad ``terms``), NoVirtualCluster, Forbidden (a virtual cluster, or no
         account for their tasks), NoSuchStorage, NameTaken, AddressTaken.
         """
-        document, warnings = await self._read(user, text, filename)
+        document, warnings = await self.read(user, text, filename)
         if terms.name is None:
             _check_name(document)
         spec = _addressed(_renamed(document.spec, terms.name), terms.address)
@@ -111,7 +111,7 @@ class JobService:
     async def validate(self, user: User, text: bytes, filename: str) -> Validation:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
         try:
-            document, warnings = await self._read(user, text, filename)
+            document, warnings = await self.read(user, text, filename)
             _check_name(document)
         except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)
@@ -170,7 +170,7 @@ class JobService:
                 raise ReadOnlyJob(message, hint="Submit its document as a job of your own.")
             text, filename, _media_type = await self._ctx.store.jobs.document(job.uid)
             try:
-                await self._read(owner, text, filename)
+                await self.read(owner, text, filename)
             except (DocumentError, NoVirtualCluster, NoSuchStorage) as error:
                 message = f"The job {job.id} cannot run again as it is: {error.message}"
                 raise ReadOnlyJob(message, errors=error.errors, hint=error.hint) from None
@@ -215,7 +215,7 @@ class JobService:
             text = await in_turn(partial(masked, text))
         return text, media_type
 
-    async def _read(self, user: User, text: bytes, filename: str) -> tuple[Document, tuple[DocumentWarning, ...]]:
+    async def read(self, user: User, text: bytes, filename: str) -> tuple[Document, tuple[DocumentWarning, ...]]:
         """A document that this user may submit, and what is odd about it: read and looked at off the event loop."""
 
         def read() -> tuple[Document, tuple[DocumentWarning, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from pai_backend.api.context import ApiContext
+from pai_backend.api.context import ApiContext, CellRules
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.staleness import staleness_of
 from pai_backend.api.wire import Why
@@ -40,7 +40,7 @@ class WhyService:
         job = await self._ctx.store.jobs.get(job.uid)  # it may have started meanwhile
         if not _waits(job) or known is None or not known.body:
             return _told(job, None, known)
-        return _told(job, self._for(user, Waiting.model_validate_json(known.body)), known)
+        return _told(job, for_user(Waiting.model_validate_json(known.body), user, self._ctx.cells), known)
 
     def _is_fresh(self, known: Explanation) -> bool:
         return not known.open and known.answered_at is not None and self._ctx.clock() - known.answered_at < FRESH
@@ -59,17 +59,16 @@ class WhyService:
         except TimeoutError:
             return await self._ctx.store.explanations.get(uid)
 
-    def _for(self, user: User, waiting: Waiting) -> Waiting:
-        """Without virtual clusters that the user may not use; in words that do not name them either."""
-        changes = tuple(
-            change
-            for change in waiting.changes
-            if change.kind is not ChangeKind.VC or self._ctx.cells.granted(user, change.vc)
-        )
-        if changes == waiting.changes:
-            return waiting
-        kept = waiting.model_copy(update={"changes": changes})
-        return kept.model_copy(update={"texts": {language: render(kept, language) for language in LANGUAGES}})
+
+def for_user(waiting: Waiting, user: User, rules: CellRules) -> Waiting:
+    """Without virtual clusters that the user may not use; in words that do not name them either."""
+    changes = tuple(
+        change for change in waiting.changes if change.kind is not ChangeKind.VC or rules.granted(user, change.vc)
+    )
+    if changes == waiting.changes:
+        return waiting
+    kept = waiting.model_copy(update={"changes": changes})
+    return kept.model_copy(update={"texts": {language: render(kept, language) for language in LANGUAGES}})
 
 
 def _waits(job: Job) -> bool:

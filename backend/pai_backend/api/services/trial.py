@@ -1,0 +1,61 @@
+"""Would a document's job start now? Tried in copies of the cluster, without submitting it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pai_backend.api.context import ApiContext
+from pai_backend.api.services.jobs import JobService, new_job
+from pai_backend.api.services.why import for_user
+from pai_backend.api.snapshot import Snapshot
+from pai_backend.api.wire import Trial
+from pai_backend.auth.users import User
+from pai_backend.lifecycle.step import to_place
+from pai_backend.model.errors import DocumentError, Forbidden, NoSuchStorage, NoVirtualCluster
+from pai_backend.model.job import Job
+from pai_backend.scheduling.jobs.change import Queued, rebuilt
+from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.trial import Trials
+
+
+class TrialService:
+    """Tries documents. Copies are kept with the state of the cluster that they are of."""
+
+    def __init__(self, ctx: ApiContext) -> None:
+        self._ctx = ctx
+
+    async def trial(self, user: User, text: bytes, filename: str) -> Trial:
+        """What would become of the document if the user submitted it now."""
+        try:
+            document, warnings = await JobService(self._ctx).read(user, text, filename)
+        except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage):
+            return Trial(outcome=None, waiting=None)
+        now = self._ctx.clock()
+        job = new_job(user.name, document.spec, warnings, now)
+        snapshot = await self._ctx.snapshots.now()
+        if not snapshot.nodes:  # not known yet: nothing can be said
+            return Trial(outcome=None, waiting=None)
+        async with snapshot.trying:
+            if snapshot.trials is None:
+                snapshot.trials = self._trials(snapshot)
+            tried = await asyncio.to_thread(snapshot.trials.tried, job, now)
+        waiting = tried.waiting and for_user(tried.waiting, user, self._ctx.cells)
+        return Trial(outcome=tried.outcome, waiting=waiting)
+
+    def _trials(self, snapshot: Snapshot) -> Trials:
+        rules, now = snapshot.rules, self._ctx.clock()
+        healed = tuple(node.model_copy(update={"ready": True, "schedulable": True}) for node in snapshot.nodes)
+
+        def copy(jobs: Sequence[Job]) -> Placer:
+            return rebuilt(
+                rules.config,
+                snapshot.nodes if jobs is snapshot.jobs else healed,
+                jobs,
+                cells_for_all=rules.cells_for_all,
+                rules=rules.node_rules,
+                policy=rules.policy,
+            )
+
+        queued = [Queued(job, tasks) for job in snapshot.jobs if (tasks := to_place(job, now))]
+        return Trials(copy, snapshot.jobs, queued)
