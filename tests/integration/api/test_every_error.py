@@ -181,6 +181,7 @@ async def unavailable(asker: Asker, pair: Pair) -> httpx.Response:
 
     store = asker.api.store
     for repository, method in (
+        (asker.api.ctx.identity._tokens, "get"),  # which remembers what the store said
         (store.tokens, "get"),
         (store.tokens, "add"),
         (store.secrets, "get"),
