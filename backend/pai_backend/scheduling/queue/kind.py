@@ -31,24 +31,30 @@ class LazyHeap(Generic[T]):
     An undo puts back what was dropped, so that items are found by the keys that they have again.
     """
 
-    __slots__ = ("_current", "_entries", "_items", "_journal", "_pushes")
+    __slots__ = ("_current", "_entries", "_items", "_journal", "_listed", "_pushes")
 
     def __init__(self, current: Callable[[T], Key | None], journal: Journal) -> None:
         self._current = current
         self._journal = journal
         self._entries: list[tuple[Key, int, T]] = []
+        self._listed: set[tuple[Key, T]] = set()
+        """All items with the keys by which they are in the heap, each once."""
         self._items = 0
         self._pushes = 0
 
     def push(self, item: T) -> None:
         """The item's key may have become smaller, or it is to be found again."""
         key = self._current(item)
-        if key is None:
+        if key is None or (key, item) in self._listed:
             return
         if self._journal.entries is None and len(self._entries) > 2 * self._items + SLACK:
             self._renew()
         self._pushes += 1
-        heappush(self._entries, (key, self._pushes, item))
+        self._put((key, self._pushes, item))
+
+    def _put(self, entry: tuple[Key, int, T]) -> None:
+        heappush(self._entries, entry)
+        self._listed.add((entry[0], entry[2]))
 
     def first(self) -> T | None:
         """The item with the smallest key."""
@@ -57,7 +63,8 @@ class LazyHeap(Generic[T]):
             now = self._current(item)
             if now == key:
                 return item
-            self._journal.note(heappush, self._entries, heappop(self._entries))
+            self._journal.note(self._put, heappop(self._entries))
+            self._listed.discard((key, item))
             if now is not None and now > key:
                 self.push(item)
         return None
@@ -66,11 +73,12 @@ class LazyHeap(Generic[T]):
         """One entry an item."""
         items = list(dict.fromkeys(item for _, _, item in self._entries))
         self._entries.clear()
+        self._listed.clear()
         for item in items:
             key = self._current(item)
             if key is not None:
                 self._pushes += 1
-                heappush(self._entries, (key, self._pushes, item))
+                self._put((key, self._pushes, item))
         self._items = len(self._entries)
 
 
