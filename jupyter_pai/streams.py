@@ -20,7 +20,8 @@ from jupyter_pai.wire_types import Event, PlacedEvent
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
 
-NORMAL_CLOSE = 1000
+COMPLETE = (1000, "complete")
+"""How the backend closes a stream whose last message is sent. Servers whose ping timed out say 1000 too."""
 PATIENCE_S = 60.0  # a restarting backend is back within seconds; a minute also bears a busy machine
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
@@ -96,7 +97,7 @@ async def _one_connection(client: AsyncClient, path: str, query: Query) -> Async
             yield message
     finally:
         connection.close()
-    if connection.close_code != NORMAL_CLOSE:
+    if (connection.close_code, connection.close_reason) != COMPLETE:
         raise BackendAway(f"The stream from {client.endpoint.url} broke off (close code {connection.close_code}).")
 
 

@@ -4,6 +4,7 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { HEARTBEAT } from './stream';
 import type { Way } from './address';
 import { wayTo } from './address';
 import type { FormDialect, IFormSchema } from './form/schema';
@@ -353,15 +354,15 @@ export class PaiClient implements IPaiClient {
   }
 
   allEvents(position: number | string | null): WebSocket {
-    return this._socket('events/stream', { position: position ?? undefined });
+    return this._stream('events/stream', { position: position ?? undefined });
   }
 
   jobEvents(job: string, after: number): WebSocket {
-    return this._socket(`${this._jobPath(job)}/events/stream`, { after });
+    return this._stream(`${this._jobPath(job)}/events/stream`, { after });
   }
 
   followLog(job: string, target: ILogTarget, offset: number): WebSocket {
-    return this._socket(`${this._jobPath(job)}/logs/stream`, {
+    return this._stream(`${this._jobPath(job)}/logs/stream`, {
       ...target,
       offset
     });
@@ -441,7 +442,13 @@ export class PaiClient implements IPaiClient {
     return response;
   }
 
-  private _socket(path: string, query: Query, below = 'pai/api/v2'): WebSocket {
+  /** A stream of the backend, with a sign of life. */
+  private _stream(path: string, query: Query): WebSocket {
+    const alive = { ...query, heartbeat: HEARTBEAT };
+    return this._socket(path, alive, 'pai/api/v2');
+  }
+
+  private _socket(path: string, query: Query, below: string): WebSocket {
     const { wsUrl, appendToken, token, WebSocket } = this._settings;
     const signed = { ...query, token: appendToken ? token : undefined };
     return new WebSocket(withQuery(URLExt.join(wsUrl, below, path), signed));

@@ -8,8 +8,19 @@ import { Poll } from '@lumino/polling';
 /** Delays between tries, in milliseconds: a restart of the server is short, an absence may be long. */
 const FREQUENCY = { interval: 1000, backoff: true, max: 30 * 1000 };
 
-/** The close code of a stream that is complete (RFC 6455 §7.4.1). */
-const COMPLETE = 1000;
+/** Seconds of silence after which the backend sends an empty message. */
+export const HEARTBEAT = 2;
+
+/** A stream that is silent for longer is broken, in milliseconds: a page learns nothing of a half-open connection. */
+const SILENCE = 5 * 1000;
+
+/** How long a connection may take to open, in milliseconds. */
+const OPENING = 20 * 1000;
+
+/** How the backend closes a stream that is complete. 1000 alone is also said by a server whose ping timed out. */
+function isComplete(event: CloseEvent): boolean {
+  return event.code === 1000 && event.reason === 'complete';
+}
 
 /** A WebSocket kept open until it is complete or disposed. */
 export class ResumedStream implements IDisposable {
@@ -50,33 +61,45 @@ export class ResumedStream implements IDisposable {
     socket.binaryType = 'arraybuffer';
     await new Promise<void>((resolve, reject) => {
       let opened = false;
-      socket.onopen = () => {
-        opened = true;
-        this._connected(true);
-      };
-      socket.onmessage = (message: MessageEvent) => {
-        if (!this._isDisposed) {
-          this._options.receive(message.data);
-        }
-      };
-      socket.onclose = (event: CloseEvent) => {
+      let heard = Date.now();
+      const closed = (event: CloseEvent | null) => {
+        window.clearInterval(watch);
+        socket.onopen = socket.onmessage = socket.onclose = null;
         this._closed(event);
         if (opened) {
           resolve();
         } else {
-          reject(new Error(`stream refused (${event.code})`));
+          reject(new Error(`stream refused (${event?.code ?? 'no answer'})`));
         }
       };
+      const watch = window.setInterval(() => {
+        if (Date.now() - heard > (opened ? SILENCE : OPENING)) {
+          closed(null); // its own event comes only when the other end answers
+          socket.close();
+        }
+      }, 1000);
+      socket.onopen = () => {
+        opened = true;
+        heard = Date.now();
+        this._connected(true);
+      };
+      socket.onmessage = (message: MessageEvent) => {
+        heard = Date.now();
+        if (!this._isDisposed && message.data !== '') {
+          this._options.receive(message.data);
+        }
+      };
+      socket.onclose = closed;
     });
   }
 
-  private _closed(event: CloseEvent): void {
+  private _closed(event: CloseEvent | null): void {
     this._socket = null;
     if (this._isDisposed) {
       return;
     }
     this._connected(false);
-    if (event.code === COMPLETE && this._options.completed) {
+    if (event && isComplete(event) && this._options.completed) {
       this.dispose();
       this._options.completed();
     }

@@ -164,6 +164,11 @@ export function timeText(time: string | null): string {
   return time ? new Date(time).toLocaleString(language || undefined) : '';
 }
 
+/** Whether what is shown is pushed as it happens. */
+export function liveWord(trans: TranslationBundle, live: boolean): string {
+  return live ? trans.__('Live') : trans.__('Reconnecting…');
+}
+
 /** A time of the wire without its seconds; without its date too, when that is today's. */
 export function clockText(time: string): string {
   const language = document.documentElement.lang.replace('_', '-') || undefined;

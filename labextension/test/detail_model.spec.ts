@@ -90,7 +90,7 @@ describe('DetailModel', () => {
     await until(() => sockets().length === 1);
     sockets()[0].accept();
     answer(detail({ state: 'FAILED' }));
-    sockets()[0].end(1000);
+    sockets()[0].end(1000, 'complete');
     await until(() => model.state.job?.state === 'FAILED');
     answer(detail({ state: 'WAITING', version: 3 }));
     model.start();

@@ -46,7 +46,7 @@ export class FakeSocket {
 
   onopen: (() => void) | null = null;
   onmessage: ((message: { data: unknown }) => void) | null = null;
-  onclose: ((event: { code: number }) => void) | null = null;
+  onclose: ((event: { code: number; reason: string }) => void) | null = null;
   binaryType = 'blob';
   closed = false;
 
@@ -65,10 +65,10 @@ export class FakeSocket {
   }
 
   /** The connection ends. */
-  end(code: number): void {
+  end(code: number, reason = ''): void {
     if (!this.closed) {
       this.closed = true;
-      this.onclose?.({ code });
+      this.onclose?.({ code, reason });
     }
   }
 }

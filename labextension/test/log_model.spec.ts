@@ -80,7 +80,7 @@ describe('LogModel', () => {
   it('says when there will be no more', async () => {
     tail('all', 0);
     await follow();
-    sockets()[0].end(1000);
+    sockets()[0].end(1000, 'complete');
     expect(model.state.complete).toBe(true);
   });
 

@@ -163,7 +163,7 @@ describe('PaiClient', () => {
   it('opens streams below the WebSocket root with Jupyter’s token', () => {
     server.client.jobEvents('ada~first', 4);
     expect(FakeSocket.opened[0].url).toBe(
-      'ws://127.0.0.1:8888/base/pai/api/v2/jobs/ada~first/events/stream?after=4&token=secret'
+      'ws://127.0.0.1:8888/base/pai/api/v2/jobs/ada~first/events/stream?after=4&heartbeat=2&token=secret'
     );
   });
 });

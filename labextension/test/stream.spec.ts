@@ -6,15 +6,18 @@ describe('ResumedStream', () => {
   let received: unknown[];
   let stream: ResumedStream;
   let completed: jest.Mock;
+  let connected: jest.Mock;
 
   beforeEach(() => {
     FakeSocket.opened = [];
     received = [];
     completed = jest.fn();
+    connected = jest.fn();
     stream = new ResumedStream({
       open: () =>
         new FakeSocket(`ws://x/${received.length}`) as unknown as WebSocket,
       receive: data => received.push(data),
+      connected,
       completed
     });
   });
@@ -38,9 +41,35 @@ describe('ResumedStream', () => {
   it('ends when the server says that all was sent', async () => {
     await until(opened(1));
     socket(0).accept();
-    socket(0).end(1000);
+    socket(0).end(1000, 'complete');
     expect(completed).toHaveBeenCalledTimes(1);
     expect(stream.isDisposed).toBe(true);
+  });
+
+  it('goes on when a server closes it because its ping timed out', async () => {
+    await until(opened(1));
+    socket(0).accept();
+    socket(0).end(1000, 'ping timed out');
+    await until(opened(2));
+    expect(completed).not.toHaveBeenCalled();
+  });
+
+  it('takes a heartbeat as a sign of life and as nothing else', async () => {
+    await until(opened(1));
+    socket(0).accept();
+    socket(0).send('');
+    expect(received).toEqual([]);
+  });
+
+  it('is broken when nothing is heard, whatever the connection says', async () => {
+    await until(opened(1));
+    socket(0).accept();
+    const later = Date.now() + 6000;
+    jest.spyOn(Date, 'now').mockReturnValue(later);
+    await until(opened(2));
+    jest.restoreAllMocks();
+    expect(socket(0).closed).toBe(true);
+    expect(connected.mock.calls).toEqual([[true], [false]]);
   });
 
   it('receives nothing after it was disposed', async () => {

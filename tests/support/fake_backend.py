@@ -104,6 +104,7 @@ class FakeBackend:
         self.given: list[dict[str, Any]] = []
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.drop_streams_after: int | None = None
+        self.drop_by_ping = False
         self.changed = asyncio.Condition()
         self._server: HTTPServer | None = None
         self.port = 0
@@ -404,10 +405,13 @@ class _Socket(tornado.websocket.WebSocketHandler, _Base):
                         self.backend.drop_streams_after -= 1
                         if self.backend.drop_streams_after == 0:
                             self.backend.drop_streams_after = None
-                            self.stream_of_connection().close()
+                            if self.backend.drop_by_ping:
+                                self.close(1000, "ping timed out")  # tornado's words
+                            else:
+                                self.stream_of_connection().close()
                             return
                 if self.finished():
-                    self.close(1000)
+                    self.close(1000, "complete")
                     return
                 await self.backend.changed.wait()
 

@@ -28,6 +28,17 @@ class Query(Model):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
+class StreamQuery(Query):
+    """What all streams take."""
+
+    heartbeat: int | None = Field(
+        default=None,
+        ge=1,
+        le=60,
+        description="Send an empty text message after as many seconds without another one; default: none.",
+    )
+
+
 class Body(Model):
     """Base of JSON bodies; names are camelCase and nothing else."""
 
@@ -185,6 +196,10 @@ class EventsQuery(Query):
     )
 
 
+class EventsStreamQuery(StreamQuery, EventsQuery):
+    """Which part of a job's history to push."""
+
+
 class TailQuery(Query):
     """Which part of a log its locations name."""
 
@@ -317,14 +332,14 @@ class TagBody(Model):
         return value
 
 
-class AllEventsQuery(Query):
+class AllEventsQuery(StreamQuery):
     """Where in the history of all jobs to begin."""
 
     position: str | None = Field(default=None, max_length=200, description="As in a message; default: now.")
 
 
-class FollowQuery(Query):
-    """Which log to follow from where."""
+class LogPlace(Query):
+    """Which log from where."""
 
     role: str | None = Field(default=None, description="Task role; default: the first.")
     index: int = Field(default=0, ge=0, le=MAX_SEQ)
@@ -335,7 +350,11 @@ class FollowQuery(Query):
     offset: int = Field(default=0, ge=-MAX_SEQ, le=MAX_SEQ, description="First byte; negative counts from the end.")
 
 
-class LogQuery(FollowQuery):
+class FollowQuery(StreamQuery, LogPlace):
+    """Which log to follow from where."""
+
+
+class LogQuery(LogPlace):
     """Which part of a log to read."""
 
     limit: int = Field(default=DEFAULT_LOG_BYTES, ge=0, le=MAX_LOG_BYTES, description="Bytes at most.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 
@@ -20,6 +21,8 @@ REASON_BYTES = 120  # RFC 6455 §5.5: a close frame has room for 123
 CLOSE_REVOKED = 1008  # RFC 6455 §7.4.1: a policy is violated
 
 CLOSE_DONE, CLOSE_AGAIN, CLOSE_FAULT = 1000, 1013, 1011  # RFC 6455 §7.4.1 and its registry
+COMPLETE = "complete"
+"""The reason with which a stream is closed whose last message is sent. Servers and proxies close with 1000, too."""
 
 
 class PushHandler(ApiWebSocketHandler):
@@ -29,13 +32,21 @@ class PushHandler(ApiWebSocketHandler):
     _pump: asyncio.Task[None] | None = None
     _watch: asyncio.Task[None] | None = None
 
-    async def push(self, messages: Messages) -> None:
+    _heart: asyncio.Task[None] | None = None
+    _heartbeat_s: int | None = None
+    _has_sent = False
+
+    async def push(self, messages: Messages, heartbeat_s: int | None) -> None:
         """Upgrade the connection and send; returns when the connection has ended.
+
+        With ``heartbeat_s`` an empty text message is sent after as many seconds without another one: browsers do not
+        tell pages of pings, and only so a page knows a stream that has nothing to say from one that is broken.
 
         Tornado's own GET, which our verbs replace, checks the headers, answers 101, calls ``open`` and reads
         frames until the end.
         """
         self._messages = messages
+        self._heartbeat_s = heartbeat_s
         await tornado.websocket.WebSocketHandler.get(self)
 
     def open(self, *_args: str, **_kwargs: str) -> None:
@@ -45,6 +56,8 @@ class PushHandler(ApiWebSocketHandler):
         assert self._messages is not None
         self._pump = asyncio.create_task(self._send_all(self._messages))
         self._watch = asyncio.create_task(self._until_revoked(self._pump))
+        if self._heartbeat_s is not None:
+            self._heart = asyncio.create_task(self._beat(self._heartbeat_s))
 
     def on_message(self, message: str | bytes) -> None:
         """Called by tornado; what clients send has no meaning here."""
@@ -52,7 +65,7 @@ class PushHandler(ApiWebSocketHandler):
     def on_close(self) -> None:
         """Called by tornado when the connection has ended, from either side."""
         self.ctx.metrics.stream_closed()
-        for task in (self._pump, self._watch):
+        for task in (self._pump, self._watch, self._heart):
             if task is not None:
                 task.cancel()
 
@@ -74,11 +87,21 @@ class PushHandler(ApiWebSocketHandler):
                 self.close(CLOSE_FAULT, f"request id {self.request_id}")
                 return
 
+    async def _beat(self, every_s: int) -> None:
+        """Say that the stream is alive when nothing else does."""
+        with contextlib.suppress(tornado.websocket.WebSocketClosedError):
+            while True:
+                self._has_sent = False
+                await asyncio.sleep(every_s)
+                if not self._has_sent:
+                    await self.write_message("")
+
     async def _send_all(self, messages: Messages) -> None:
-        code, reason = CLOSE_DONE, ""
+        code, reason = CLOSE_DONE, COMPLETE
         try:
             async for message in messages:
                 # Waits until the message is on its way, so that a slow client slows the reading, not fills memory.
+                self._has_sent = True
                 await self.write_message(message, binary=isinstance(message, bytes))
         except tornado.websocket.WebSocketClosedError:
             return

@@ -16,6 +16,7 @@ import { NodesSection } from './nodes';
 import { OrphansSection } from './orphans';
 import type { IUseProps } from './queue';
 import { QueueTable } from './queue';
+import { liveWord } from '../words';
 
 /** What the page needs. */
 interface IPageProps {
@@ -154,7 +155,7 @@ export function ClusterUse(props: IPageProps): JSX.Element {
       <header>
         <h2>{trans.__('Cluster')}</h2>
         <span data-live={live} role="status">
-          {live ? trans.__('Live') : ''}
+          {use && liveWord(trans, live)}
         </span>
       </header>
       {problem && <ProblemBox problem={problem} trans={trans} />}

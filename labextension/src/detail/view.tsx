@@ -14,7 +14,13 @@ import { ModelView, ProblemBox, StateMark, WarningBoxes } from '../components';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IJobDetail, IService, LogStream } from '../types';
 import { isFinal } from '../types';
-import { dialectWord, duration, phaseBeside, timeText } from '../words';
+import {
+  dialectWord,
+  duration,
+  liveWord,
+  phaseBeside,
+  timeText
+} from '../words';
 import type { DetailModel } from './model';
 import { tasksOf } from './model';
 import { isKept, TaskTable } from './tasks';
@@ -268,7 +274,9 @@ function LogBar(props: IPageProps): JSX.Element {
       <span className="jp-pai-Detail-live">
         {log && (
           <UseSignal signal={log.changed}>
-            {() => <>{log.state.live ? trans.__('Live') : ''}</>}
+            {() => (
+              <>{!log.state.complete && liveWord(trans, log.state.live)}</>
+            )}
           </UseSignal>
         )}
       </span>

@@ -23,7 +23,7 @@ import type {
 } from '../tokens';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IJobSummary } from '../types';
-import { phaseBeside } from '../words';
+import { liveWord, phaseBeside } from '../words';
 import { ReceivedShares, SharedMark } from './shares';
 
 /** Typing rests this long before the list is asked for, in milliseconds. */
@@ -233,7 +233,7 @@ export function JobList(props: IListProps): JSX.Element {
         </button>
       )}
       <span className="jp-pai-JobList-live" data-live={live} role="status">
-        {live ? trans.__('Live') : ''}
+        {loaded && liveWord(trans, live)}
       </span>
     </>
   );

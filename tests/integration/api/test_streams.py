@@ -71,7 +71,16 @@ async def test_events_are_pushed_as_they_come_and_the_stream_closes_after_the_la
     await end(api, job)
     rest = [json.loads(str(message)) for message in await messages(socket)]
     assert [(event["seq"], event["type"]) for event in rest] == [(2, "job.state")]
-    assert socket.close_code == 1000
+    assert (socket.close_code, socket.close_reason) == (1000, "complete")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("stream", ["jobs/hello/events/stream?after=1&", "jobs/hello/logs/stream?", "events/stream?"])
+async def test_a_silent_stream_says_that_it_is_alive_to_those_who_ask(api: ApiSite, stream: str) -> None:
+    await submitted(api)
+    socket = await connect(api, f"/api/v2/{stream}heartbeat=1")
+    assert [await asyncio.wait_for(socket.read_message(), 60) for _ in range(2)] == ["", ""]
+    socket.close()
 
 
 @pytest.mark.asyncio

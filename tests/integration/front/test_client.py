@@ -72,8 +72,10 @@ def test_events_come_once_each_although_the_connection_breaks(client: Client, fa
     assert [seq for seq, _ in seen] == [1, 2, 3]
 
 
-def test_a_log_comes_whole_although_the_connection_breaks(client: Client, fake: RunningFake) -> None:
+@pytest.mark.parametrize("by_ping", [False, True])
+def test_a_log_comes_whole_although_the_connection_breaks(client: Client, fake: RunningFake, by_ping: bool) -> None:
     uid = fake.add_job("train")
+    fake.backend.drop_by_ping = by_ping
     fake.advance(uid, "RUNNING")
     fake.write_log(uid, b"one ")
     fake.backend.drop_streams_after = 1

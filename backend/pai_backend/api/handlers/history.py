@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.wire import JobEvents
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import AllEventsQuery, EventsQuery, FollowQuery, LogQuery
+from pai_backend.api.queries import AllEventsQuery, EventsQuery, EventsStreamQuery, FollowQuery, LogQuery
 from pai_backend.api.services.history import HistoryService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.logs import LogService
@@ -33,19 +33,17 @@ class EventStreamHandler(PushHandler):
     @operation(
         Operation(
             "A job's history, pushed; closes after the last event.",
-            query=EventsQuery,
+            query=EventsStreamQuery,
             answer=Event,
             stream="text",
             raises=(NoSuchJob,),
         )
     )
-    async def get(self, job: str, query: EventsQuery) -> None:
+    async def get(self, job: str, query: EventsStreamQuery) -> None:
         """One event a message."""
         found = await JobService(self.ctx).find(self.user, job)
-        await self.push(
-            event.model_dump_json(by_alias=True)
-            async for event in HistoryService(self.ctx).follow(found.uid, query.after)
-        )
+        events = HistoryService(self.ctx).follow(found.uid, query.after)
+        await self.push((event.model_dump_json(by_alias=True) async for event in events), query.heartbeat)
 
 
 class AllEventsHandler(PushHandler):
@@ -59,7 +57,7 @@ class AllEventsHandler(PushHandler):
     async def get(self, query: AllEventsQuery) -> None:
         """One event with its position a message."""
         events = HistoryService(self.ctx).follow_all(self.user, query.position)
-        await self.push(placed.model_dump_json(by_alias=True) async for placed in events)
+        await self.push((placed.model_dump_json(by_alias=True) async for placed in events), query.heartbeat)
 
 
 class LogsHandler(ApiHandler):
@@ -95,4 +93,4 @@ class LogStreamHandler(PushHandler):
     )
     async def get(self, job: str, query: FollowQuery) -> None:
         """The bytes as they come."""
-        await self.push(await LogService(self.ctx).follow(self.user, job, query))
+        await self.push(await LogService(self.ctx).follow(self.user, job, query), query.heartbeat)

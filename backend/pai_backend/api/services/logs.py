@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.passages import LogPassage, read_passage
-from pai_backend.api.queries import FollowQuery, LogQuery
+from pai_backend.api.queries import FollowQuery, LogPlace, LogQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.wire import LogLocation, LogLocations
@@ -76,7 +76,7 @@ class LogService:
         find_task(job, query)
         return self._follow(job.uid, query)
 
-    def _passage(self, job: Job, query: FollowQuery) -> LogPassage:
+    def _passage(self, job: Job, query: LogPlace) -> LogPassage:
         """What is asked for. A task that is no longer the job's is over."""
         uid = find_task(job, query)
         task = job.task(uid)
@@ -148,7 +148,7 @@ class LogService:
         )
 
 
-def find_task(job: Job, query: FollowQuery) -> TaskUid:
+def find_task(job: Job, query: LogPlace) -> TaskUid:
     """The uid of the task that is meant. Raises NoSuchTask naming those that exist."""
     roles = [role.name for role in job.spec.task_roles]
     name = query.role if query.role is not None else roles[0]
