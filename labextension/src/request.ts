@@ -19,6 +19,7 @@ import type {
   IShares,
   ITerminalPlace,
   ITerminalSession,
+  ISubmissionTerms,
   QueuePlace
 } from './tokens';
 import type {
@@ -42,6 +43,9 @@ import type {
 
 /** Asks the backend for the shapes of `types.ts`; without it, it answers in OpenPAI's. */
 const OUR_SHAPES = 'application/vnd.jupyter-pai+json';
+
+/** Where the backend's API is, below the Jupyter server. */
+const API = 'pai/api/v2';
 
 /** Codes of failures that no backend reports, because none was reached. */
 export namespace AwayCode {
@@ -200,16 +204,20 @@ export class PaiClient implements IPaiClient {
 
   async submit(
     document: IDocumentText,
-    name?: string,
-    replace = false
+    terms: ISubmissionTerms = {}
   ): Promise<IJobDetail> {
     const { text, filename } = document;
+    const { name, replace, key } = terms;
     const path = withQuery('jobs', {
       name,
       filename,
       replace: replace ? 'true' : undefined
     });
-    return this._json('POST', path, text);
+    const headers: Record<string, string> = key
+      ? { 'Idempotency-Key': key }
+      : {};
+    const answer = await this._request('POST', path, text, API, headers);
+    return answer.json() as Promise<IJobDetail>;
   }
 
   async validate(document: IDocumentText): Promise<IVerdict> {
@@ -418,7 +426,8 @@ export class PaiClient implements IPaiClient {
     method: string,
     path: string,
     body?: string,
-    below = 'pai/api/v2'
+    below = API,
+    headers: Readonly<Record<string, string>> = {}
   ): Promise<Response> {
     const url = URLExt.join(this._settings.baseUrl, below, path);
     let response: Response;
@@ -427,7 +436,12 @@ export class PaiClient implements IPaiClient {
         url,
         // Never from the browser's cache; "no-store" would do too, but JupyterLab then adds a bare
         // number to the query, which a strict server refuses.
-        { method, body, cache: 'reload', headers: { Accept: OUR_SHAPES } },
+        {
+          method,
+          body,
+          cache: 'reload',
+          headers: { Accept: OUR_SHAPES, ...headers }
+        },
         this._settings
       );
     } catch (reason) {
@@ -445,7 +459,7 @@ export class PaiClient implements IPaiClient {
   /** A stream of the backend, with a sign of life. */
   private _stream(path: string, query: Query): WebSocket {
     const alive = { ...query, heartbeat: HEARTBEAT };
-    return this._socket(path, alive, 'pai/api/v2');
+    return this._socket(path, alive, API);
   }
 
   private _socket(path: string, query: Query, below: string): WebSocket {

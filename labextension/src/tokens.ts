@@ -136,6 +136,16 @@ export interface IShares {
   readonly given: readonly IShare[];
 }
 
+/** How a document is submitted. */
+export interface ISubmissionTerms {
+  /** The job's name instead of the document's. */
+  readonly name?: string;
+  /** Stop the job that has the name. */
+  readonly replace?: boolean;
+  /** The same submission again, with its key, makes no second job: its first answer may have been lost. */
+  readonly key?: string;
+}
+
 /** A job in the forms that an output of a cell has: data by media type. */
 export type IJobBundle = PartialJSONObject;
 
@@ -159,11 +169,10 @@ export interface IPaiClient {
   job(job: string): Promise<IJobDetail>;
   /** Why a job waits, and what would start it now. */
   why(job: string): Promise<IWhy>;
-  /** Submit a document; `name` overrides the document's. `replace` stops the job that has the name. */
+  /** Submit a document. */
   submit(
     document: IDocumentText,
-    name?: string,
-    replace?: boolean
+    terms?: ISubmissionTerms
   ): Promise<IJobDetail>;
   /** Read a document and change nothing. */
   validate(document: IDocumentText): Promise<IVerdict>;

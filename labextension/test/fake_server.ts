@@ -14,6 +14,7 @@ export interface IRequest {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly body: string;
+  readonly headers: Headers;
 }
 
 type Answer = Response | Promise<Response>;
@@ -112,7 +113,8 @@ export class FakeServer {
       method: input.method,
       path,
       query: url.searchParams,
-      body: await input.text()
+      body: await input.text(),
+      headers: input.headers
     };
     this.requests.push(request);
     const handler = this._handlers.get(`${input.method} ${path}`);

@@ -23,7 +23,10 @@ describe('PaiClient', () => {
   it('submits the document byte for byte under the name given', async () => {
     server.on('POST jobs', () => json(detail(), 202));
     const text = '{ // 名称\n "jobName": "a" }';
-    await server.client.submit({ text, filename: 'a b.json' }, 'second');
+    await server.client.submit(
+      { text, filename: 'a b.json' },
+      { name: 'second' }
+    );
     const [request] = server.requests;
     expect(request.body).toBe(text);
     expect(request.query.get('name')).toBe('second');

@@ -86,6 +86,26 @@ describe('DocumentModel', () => {
     expect(model.state.text).toBe('{\n}\n');
   });
 
+  it('repeats a submission without an answer under its key, and no other', async () => {
+    const keys = () =>
+      server.requests
+        .filter(({ path }) => path === 'jobs')
+        .map(({ headers }) => headers.get('Idempotency-Key'));
+    model.load('{}', 'a.json');
+    server.on('POST jobs', () => json({ code: 'UnavailableError' }, 503));
+    await model.submit();
+    await model.submit();
+    server.on('POST jobs', () => json(detail()));
+    await model.submit();
+    await model.submit();
+    model.edit('{ }');
+    await model.submit();
+    const [first, second, third, fourth, fifth] = keys();
+    expect(first).toBeTruthy();
+    expect([second, third]).toEqual([first, first]);
+    expect(new Set([first, fourth, fifth]).size).toBe(3);
+  });
+
   it('submits under another name when one is given', async () => {
     server.on('POST jobs', () => json(detail(), 202));
     model.edit('{}');

@@ -2,6 +2,7 @@
  * A document on its way to become a job: its text, what the backend says about it, its submission.
  */
 
+import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Debouncer } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
@@ -149,14 +150,28 @@ export class DocumentModel implements IDisposable {
     try {
       const job = await this._client.submit(
         { text, filename },
-        name.trim() || undefined,
-        replace
+        { name: name.trim() || undefined, replace, key: this._keyOf(replace) }
       );
+      this._unanswered = null;
       this._update({ submitting: false });
       return { kind: 'submitted', job };
     } catch (reason) {
-      return this._refused(asPaiError(reason), text);
+      const problem = asPaiError(reason);
+      if (problem.status >= 400 && problem.status < 500) {
+        this._unanswered = null;
+      }
+      return this._refused(problem, text);
     }
+  }
+
+  /** The key of what is submitted now: the same as before while nothing has changed and no answer has come. */
+  private _keyOf(replace: boolean): string {
+    const { text, filename, name } = this._state;
+    const of = JSON.stringify([text, filename, name.trim(), replace]);
+    if (this._unanswered?.of !== of) {
+      this._unanswered = { of, key: UUID.uuid4() };
+    }
+    return this._unanswered.key;
   }
 
   dispose(): void {
@@ -216,4 +231,6 @@ export class DocumentModel implements IDisposable {
   private _isDisposed = false;
   private readonly _rest: Debouncer;
   private _state = EMPTY;
+  private _unanswered: { readonly of: string; readonly key: string } | null =
+    null;
 }
