@@ -21,6 +21,8 @@ from jupyter_pai.wire import FINAL_STATES
 
 DEFAULT_PORT = 6006
 LOOPBACK = "127.0.0.1"
+FIRST_PORT, PORTS = 10000, 5000
+"""Where the port in the task is taken from: below those leased to tasks, and those of outgoing connections."""
 NOT_FOUND = (126, 127)
 """What a shell ends with when it cannot run a program. Source: POSIX, Shell Command Language 2.8.2."""
 
@@ -57,7 +59,7 @@ def tensorboard(args: argparse.Namespace, out: Output) -> int:
         reached = access.reach(client, job["uid"], ssh_root(args), role=args.role, index=args.index)
         wanted = access.certificate(client, reached) if by_certificate(args) else None
         proof = [] if wanted is None else ["-o", f"CertificateFile={path_word(wanted.path)}"]
-        there = 20000 + secrets.randbelow(40000)
+        there = FIRST_PORT + secrets.randbelow(PORTS)
         forward = ["-T", "-o", "ExitOnForwardFailure=yes", "-L", f"{LOOPBACK}:{args.port}:{LOOPBACK}:{there}"]
         script = _script(args.program, args.logdir, there)
         command = [*reached.command[:-1], *forward, *proof, reached.command[-1], script]

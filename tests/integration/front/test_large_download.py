@@ -28,7 +28,8 @@ def peak_bytes(process: psutil.Process) -> int:
 
 def hops_of(root: Path) -> list[psutil.Process]:
     """The Jupyter server, and the process of its backend that has the service proxy."""
-    server = next(child for child in psutil.Process().children() if "jupyterlab" in child.cmdline())
+    alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    server = next(child for child in alive if "jupyterlab" in child.cmdline())
     api = json.loads((root / "backend" / "runtime" / "api.json").read_text(encoding="utf-8"))
     return [server, psutil.Process(api["pid"])]
 
