@@ -44,9 +44,9 @@ class Backend:
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
     def children(self) -> dict[str, psutil.Process]:
-        """The processes by their roles."""
+        """The processes by their roles; of one that is being replaced the new one, whose number may be the lower."""
         found = {}
-        for child in psutil.Process(self.process.pid).children():
+        for child in sorted(psutil.Process(self.process.pid).children(), key=psutil.Process.create_time):
             try:
                 words = child.cmdline()
             except psutil.NoSuchProcess:  # ended, and perhaps not yet reaped
