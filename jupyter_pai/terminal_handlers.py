@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import contextlib
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -34,7 +35,7 @@ TERMINALS = "pai:terminals"
 """The resource that an authorizer is asked about."""
 
 _SIZE_S = 5.0  # a page that tells no size gets the usual one
-_ENDED = 1000  # a close code after which no page connects again
+_ENDED = 1000  # RFC 6455 §7.4.1; pages go by the message before it
 
 
 class TerminalsHandler(APIHandler):
@@ -105,24 +106,28 @@ class TerminalSocket(WebSocketMixin, JupyterHandler, WebSocketHandler):
 
     async def _run(self, place: TaskPlace, name: str) -> None:
         try:
-            await self._say("setup", {})
-            try:
-                async with asyncio.timeout(_SIZE_S):
-                    await self._sized.wait()
-            except TimeoutError:
-                pass
-            ending = await self._shown(place, name)
-            await self._say("pai", "ended", vars(ending))
-        except ClientError as error:
-            await self._say("pai", "refused", {"message": error.message, "hint": error.hint, "code": error.code})
+            await self._serve(place, name)
+            await self._say("disconnect", 1)
         except WebSocketClosedError:
-            return
+            return  # the browser has left
         except Exception:
             self.log.exception("a terminal of job %s failed", place.job)
             self.close(1011, "internal error")
-            return
-        await self._say("disconnect", 1)
-        self.close(_ENDED)
+        else:
+            self.close(_ENDED)
+
+    async def _serve(self, place: TaskPlace, name: str) -> None:
+        """Show the terminal until it ends, and say how it did. Raises WebSocketClosedError."""
+        await self._say("setup", {})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SIZE_S):
+                await self._sized.wait()
+        try:
+            ending = await self._shown(place, name)
+        except ClientError as error:
+            await self._say("pai", "refused", {"message": error.message, "hint": error.hint, "code": error.code})
+        else:
+            await self._say("pai", "ended", vars(ending))
 
     async def _shown(self, place: TaskPlace, name: str) -> Ending:
         may_start = self.get_query_argument("start", "") == "true"
