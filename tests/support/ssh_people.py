@@ -15,6 +15,19 @@ from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
 from jupyter_pai.wire_types import JobDetail
 
+BOB = "a-token-of-bob-alone"
+CONFIG = f"""\
+user: alice
+cluster_name: lab
+api:
+  tokens: [{{user: bob, token: {BOB}}}]
+engine:
+  trust_all_users: true
+  nodes:
+    - {{name: carol, simulated: true, gpus: {{type: TITANX, count: 1}}}}
+"""
+"""A backend of alice's own, with bob and one node of one GPU."""
+
 
 @dataclass
 class Person:

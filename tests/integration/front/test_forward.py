@@ -21,20 +21,9 @@ from jupyter_pai.sync import Client
 from jupyter_pai.wire import tasks_of
 from tests.support.backend_process import until
 from tests.support.private_backend import private_backend
-from tests.support.ssh_people import Person, runs
+from tests.support.ssh_people import BOB, CONFIG, Person, runs
 
 WAIT_S = 90
-BOB = "a-token-of-bob-alone"
-CONFIG = f"""\
-user: alice
-cluster_name: lab
-api:
-  tokens: [{{user: bob, token: {BOB}}}]
-engine:
-  trust_all_users: true
-  nodes:
-    - {{name: carol, simulated: true, gpus: {{type: TITANX, count: 1}}}}
-"""
 # Says its attempt, then all that it was sent once the client has sent all: both half-closes pass.
 SERVER = """\
 import os, socket

@@ -15,20 +15,9 @@ from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from tests.support.backend_process import until
 from tests.support.private_backend import private_backend
-from tests.support.ssh_people import Person, run, runs
+from tests.support.ssh_people import BOB, CONFIG, Person, run, runs
 
 WAIT_S = 120
-BOB = "a-token-of-bob-alone"
-CONFIG = f"""\
-user: alice
-cluster_name: lab
-api:
-  tokens: [{{user: bob, token: {BOB}}}]
-engine:
-  trust_all_users: true
-  nodes:
-    - {{name: carol, simulated: true, gpus: {{type: TITANX, count: 1}}}}
-"""
 
 
 @pytest.fixture(scope="module")

@@ -17,19 +17,8 @@ from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from tests.support.backend_process import until
 from tests.support.private_backend import private_backend
-from tests.support.ssh_people import Person, runs, submitted
+from tests.support.ssh_people import BOB, CONFIG, Person, runs, submitted
 
-BOB = "a-token-of-bob-alone"
-CONFIG = f"""\
-user: alice
-cluster_name: lab
-api:
-  tokens: [{{user: bob, token: {BOB}}}]
-engine:
-  trust_all_users: true
-  nodes:
-    - {{name: carol, simulated: true, gpus: {{type: TITANX, count: 1}}}}
-"""
 ROLE = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "exec sleep 1000"}
 
 

@@ -15,19 +15,8 @@ import pytest
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from tests.support.private_backend import private_backend
-from tests.support.ssh_people import Person, runs
+from tests.support.ssh_people import BOB, CONFIG, Person, runs
 
-BOB = "a-token-of-bob-alone"
-CONFIG = f"""\
-user: alice
-cluster_name: lab
-api:
-  tokens: [{{user: bob, token: {BOB}}}]
-engine:
-  trust_all_users: true
-  nodes:
-    - {{name: carol, simulated: true, gpus: {{type: TITANX, count: 1}}}}
-"""
 ASK = "echo $PAI_JOB_NAME"
 STRICT = ("-o", "StrictHostKeyChecking=yes")
 
