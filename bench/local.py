@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 from bench.figures import Figure, percentile
 from bench.scene import Scene, backend, document
 from jupyter_pai.client import AsyncClient
+from pai_backend.engine.local.processes import limit_mark
+from pai_backend.engine.local.task_use import TaskMeter
+from pai_backend.engine.use_series import UseSeries, sampled
+from pai_backend.model.ids import JobUid, TaskUid, task_uid
 
 STARTS = 40
 HELD = 500
+SAMPLED = 100
 HELD_S = 20.0
 SETTLE_S = 10.0
 RUNS = 7
@@ -30,11 +38,13 @@ async def measure() -> list[Figure]:
             held = await _held(scene, client)
         finally:
             client.close()
+    sampling, rounds = _sampling()
     spawn = f"bash -c true takes {_spawn_ms():.1f} ms"
     return [
         Figure("start_p50", percentile(starts, 0.5), spawn),
         Figure("start_p95", percentile(starts, 0.95), spawn),
         Figure("held_cpu", held, f"{HELD} tasks for {HELD_S:.0f} s"),
+        Figure("sampling_cpu", sampling, f"{SAMPLED} tasks of 3 processes, a look a minute; {rounds}"),
         Figure("idle_pss", sum(idle.values()), ", ".join(f"{name} {size:.0f}" for name, size in idle.items())),
         Figure("pai_list", percentile(commands, 0.5), f"python -c pass takes {_python_ms('pass'):.0f} ms"),
         Figure("import_front", _import_ms(), "over the bare interpreter, median"),
@@ -78,6 +88,36 @@ async def _held(scene: Scene, client: AsyncClient) -> float:
         if event["type"] == "job.exit":
             break
     return 100 * used
+
+
+def _sampling() -> tuple[float, str]:
+    """CPU in percent of a core that looking at tasks once a minute, and keeping it, takes; and each look in ms."""
+    job = JobUid("j0123456789abcdef")
+    tasks = [task_uid(job, 0, index, 0) for index in range(SAMPLED)]
+    made = [_marked_processes(uid) for uid in tasks]
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            meter, series, taken = TaskMeter(), UseSeries(Path(place)), []
+            for number in range(RUNS):
+                before = time.process_time()
+                for uid, use in meter.look({uid: [] for uid in tasks}).items():
+                    series.append(uid, sampled(1 + number, use))
+                taken.append((time.process_time() - before) * 1000)
+            assert all(len(series.read(uid)) == RUNS for uid in tasks)
+    finally:
+        for each in made:
+            os.killpg(each.pid, signal.SIGKILL)
+            each.wait()
+    return percentile(taken, 0.5) / 60_000 * 100, f"{percentile(taken, 0.5):.1f} ms a look"
+
+
+def _marked_processes(uid: TaskUid) -> subprocess.Popen[bytes]:
+    """Processes that carry the mark of a task, in a group of their own."""
+    code = f"ulimit -x {limit_mark(uid)}; sleep 600 & sleep 600 & echo; wait"
+    made = subprocess.Popen(["bash", "-c", code], start_new_session=True, stdout=subprocess.PIPE)
+    assert made.stdout is not None
+    assert made.stdout.readline() == b"\n"
+    return made
 
 
 async def _running(client: AsyncClient, name: str) -> int:

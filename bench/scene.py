@@ -29,6 +29,8 @@ class Scene:
 
     endpoint: Endpoint
     supervisor: psutil.Process
+    home: Path
+    """A directory that ends with the scene."""
 
     def processes(self) -> list[psutil.Process]:
         """The backend's own processes: the supervisor and its children, not the tasks they started."""
@@ -66,7 +68,7 @@ async def backend(cpus: int = 4096, more: str = "") -> AsyncIterator[Scene]:
         if pid is None:
             raise RuntimeError("the backend runs but says no process number")
         try:
-            yield Scene(endpoint, psutil.Process(pid))
+            yield Scene(endpoint, psutil.Process(pid), home)
         finally:
             await asyncio.to_thread(private.stop)
 

@@ -16,7 +16,7 @@ from functools import partial
 from bench.figures import Figure, percentile
 from pai_backend.scheduling import Bound, ClusterConfig, Group, Ledger, Member, Preempt, Wait
 from pai_backend.scheduling.cells.shape import Shape
-from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
+from pai_backend.scheduling.config.model import CellSpec, CellType, Quota, VirtualCluster
 
 SEED = 42
 ARRIVALS = 4_000
@@ -75,9 +75,9 @@ def config(nodes: int) -> ClusterConfig:
         "NODE": CellType("NODE", "SWITCH", 2, is_node=True),
         "POOL": CellType("POOL", "NODE", nodes),
     }
-    gpus = [tuple(PhysicalCell("GPU", str(switch * 4 + index)) for index in range(4)) for switch in range(2)]
-    switches = tuple(PhysicalCell("SWITCH", str(number), "", cells) for number, cells in enumerate(gpus))
-    pool = PhysicalCell("POOL", "0", "", tuple(PhysicalCell("NODE", f"n{i:05}", "", switches) for i in range(nodes)))
+    gpus = [tuple(CellSpec("GPU", str(switch * 4 + index)) for index in range(4)) for switch in range(2)]
+    switches = tuple(CellSpec("SWITCH", str(number), "", cells) for number, cells in enumerate(gpus))
+    pool = CellSpec("POOL", "0", "", tuple(CellSpec("NODE", f"n{i:05}", "", switches) for i in range(nodes)))
     counts = [nodes * share // sum(SHARES) for share in SHARES]
     counts[0] += nodes - sum(counts)
     owners = {f"vc{n}": VirtualCluster(f"vc{n}", (Quota("POOL", "NODE", count),)) for n, count in enumerate(counts)}

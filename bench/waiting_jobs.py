@@ -133,7 +133,7 @@ class _Lab:
 
     def tell(self) -> int:
         """Find out what is told to whom; to how many."""
-        jobs = self.placer.take_changed_reasons()
+        jobs = self.placer.changed_reasons.take()
         for uid in jobs:
             for unit in self.placer.waiting(uid):
                 assert self.placer.wait_reason(unit).message

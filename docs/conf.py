@@ -36,7 +36,7 @@ templates_path = [str(DOCS / "_templates")]
 nitpicky = True
 # Every name in the pages' API must be found there. Those of other projects are not: their sites are not fetched.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(?!jupyter_pai\.(client|endpoint|errors|sync)\.\w\w|pai_backend\.(engine\.base|testing)\.).*")
+    (r"py:.*", r"(?!jupyter_pai\.(api|client|endpoint|errors|sync)\.\w\w|pai_backend\.(engine\.base|testing)\.).*")
 ]
 
 myst_enable_extensions = ["colon_fence"]

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 
-def __getattr__(name: str) -> str:
-    """``__version__``, read from the installed distribution when first asked for."""
+def __getattr__(name: str) -> object:
+    """``__version__``, read from the installed distribution, and ``form``, when they are first asked for."""
+    if name == "form":
+        from jupyter_pai.widgets.form import form
+
+        return form
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import version

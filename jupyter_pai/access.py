@@ -30,7 +30,7 @@ from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.running import OpenSshRoute
 from jupyter_pai.errors import LOCKED_OUT, ClientError, Denied, NotFound
 from jupyter_pai.share_text import owner
-from jupyter_pai.wire_types import JobDetail, SshAnswer, SshEntry
+from jupyter_pai.wire_types import SshAnswer, SshEntry
 
 if TYPE_CHECKING:
     from jupyter_pai.certificates import Wanted
@@ -243,19 +243,6 @@ def _entry(answer: SshAnswer, role: str | None, index: int | None) -> SshEntry:
     )
 
 
-def service_label(job: JobDetail, label: str | None) -> str:
-    """The label named, or that of the job's first service. Raises NotFound when the job has none."""
-    if label is not None:
-        return label
-    if not job["services"]:
-        raise NotFound(
-            f"Job {job['name']} declares no service.",
-            code="NoServiceError",
-            hint="Declare a port in its portList, or name a label.",
-        )
-    return job["services"][0]["label"]
-
-
 @dataclass(frozen=True)
 class Reached:
     """A task that can be logged in to, with the files on this machine that lead to it.
@@ -328,6 +315,7 @@ def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:
         directory or facts.directory,
         facts.python_path,
         reached.included,
+        facts.debugger,
         terms,
     )
     return guide(task)

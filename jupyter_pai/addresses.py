@@ -8,12 +8,15 @@ from __future__ import annotations
 import http.client
 import re
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from jupyter_pai.endpoint import Endpoint
-from jupyter_pai.errors import BackendAway
-from jupyter_pai.wire_types import Ticket
+from jupyter_pai.errors import BackendAway, NotFound
+
+if TYPE_CHECKING:
+    from jupyter_pai.sync import Client
+    from jupyter_pai.wire_types import JobDetail, Ticket
 
 REACHED = "/.pai/reached"
 """Where an own address shows whose it is. Source: docs/rest.md, Service proxy."""
@@ -21,6 +24,34 @@ WAIT_S = 10.0
 PAGE_BYTES = 1 << 18
 _LOOPBACK = re.compile(r"localhost|.+\.localhost|127(\.\d+){3}|::1")
 _FROM_ROOT = re.compile(r"""\s(?:href|src)\s*=\s*["'](/(?!/)[^"']*)""", re.IGNORECASE)
+
+
+def service_label(job: JobDetail, label: str | None) -> str:
+    """The label named, or that of the job's first service. Raises NotFound when the job has none."""
+    if label is not None:
+        return label
+    if not job["services"]:
+        raise NotFound(
+            f"Job {job['name']} declares no service.",
+            code="NoServiceError",
+            hint="Declare a port in its portList, or name a label.",
+        )
+    return job["services"][0]["label"]
+
+
+def service_named(client: Client, job: str, label: str | None) -> tuple[str, str]:
+    """The uid of a job that is the user's own or shared with them, and the label of a service. Raises NotFound."""
+    from jupyter_pai import broker
+
+    try:
+        own = client.job(job)
+    except NotFound:
+        for share in client.thread.run(broker.shares(client.api)):
+            services = share.get("services", [])
+            if job in (share["job"], share["alias"], share["uid"]) and services:
+                return share["uid"], label or services[0]
+        raise
+    return own["uid"], service_label(own, label)
 
 
 def reaches_own(ticket: Ticket) -> bool:
@@ -46,6 +77,7 @@ def address_of(ticket: Ticket, endpoint: Endpoint) -> str:
     """
     if reaches_own(ticket):
         return ticket["url"]
+    require_path(ticket)
     root = urljoin(f"{endpoint.url}/", service_path(ticket).lstrip("/") + "/")
     if not ticket["isJupyter"] and _leaves(_page(root, endpoint.token), urlsplit(root).path):
         raise BackendAway(
@@ -54,6 +86,15 @@ def address_of(ticket: Ticket, endpoint: Endpoint) -> str:
             hint=f"Add --local: then a port of this machine leads to it. {_missing(ticket, endpoint)}",
         )
     return urljoin(f"{endpoint.url}/", ticket["pathUrl"].lstrip("/"))
+
+
+def require_path(ticket: Ticket) -> None:
+    """Raise BackendAway for a service of another user, which has no path below the backend's address."""
+    if not ticket["pathUrl"]:
+        raise BackendAway(
+            "A service of another user opens at its own address only, which does not lead to the backend from here.",
+            hint="Use `pai forward JOB LABEL`: then a port of this machine leads to it.",
+        )
 
 
 def service_path(ticket: Ticket) -> str:

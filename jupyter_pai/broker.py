@@ -10,7 +10,15 @@ from urllib.parse import quote
 from jupyter_pai.client import AsyncClient, job_path
 from jupyter_pai.errors import NotFound
 from jupyter_pai.streams import decoded
-from jupyter_pai.wire_types import AuthorityWire, CertificateWire, IssuedCertificate, KeyEventWire, KeyWire, ShareWire
+from jupyter_pai.wire_types import (
+    AuthorityWire,
+    CertificateWire,
+    IssuedCertificate,
+    KeyEventWire,
+    KeyWire,
+    MadeLink,
+    ShareWire,
+)
 
 _KEYS, _CERTIFICATES, _LOCKOUTS = "/api/v2/keys", "/api/v2/certificates", "/api/v2/lockouts"
 
@@ -117,8 +125,18 @@ async def share(
     return cast(ShareWire, await _ask(api, "POST", job_path(job, "/shares"), value))
 
 
+async def link(
+    api: AsyncClient, job: str, label: str, *, role: str | None = None, index: int = 0, lifetime_s: int | None = None
+) -> MadeLink:
+    """Make a link for reading one service of a job; without ``lifetime_s`` for a day. Raises NotFound, Denied."""
+    value: dict[str, object] = {"label": label, "role": role, "index": index}
+    if lifetime_s is not None:
+        value["lifetimeS"] = lifetime_s
+    return cast(MadeLink, await _ask(api, "POST", job_path(job, "/links"), value))
+
+
 async def unshare(api: AsyncClient, job: str, user: str) -> None:
-    """End a user's share. Raises NotFound."""
+    """End a user's share, or the link of that name. Raises NotFound."""
     await _ask(api, "DELETE", job_path(job, f"/shares/{quote(user, safe='')}"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jupyter_pai import render
@@ -22,6 +23,37 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
+class LineKeeper:
+    """Text that comes in pieces, and lines of others that may stand between its lines but not within one."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._has_begun = False
+        self._held = ""
+
+    def write(self, text: str) -> None:
+        """Say a piece of the text."""
+        whole, newline, rest = text.rpartition("\n")
+        if newline and self._held:
+            text, self._held = f"{whole}\n{self._held}{rest}", ""
+        if text:
+            self._say(text)
+            self._has_begun = bool(rest)
+
+    def between(self, line: str) -> None:
+        """Say a line, once the text is between two of its own."""
+        if self._has_begun:
+            self._held += line
+        else:
+            self._say(line)
+
+    def close(self) -> None:
+        """Say what was held back: the text has ended."""
+        if self._held:
+            held, self._held = self._held, ""
+            self._say(f"\n{held}")
+
+
 @dataclass(frozen=True)
 class MagicCell(Output):
     """Keeps the result of one verb. Failures end the cell: they are raised, as CellFailure or JobFailed."""
@@ -30,6 +62,7 @@ class MagicCell(Output):
     in_cell = True
     _results: list[object] = field(default_factory=list)
     _decoder: codecs.IncrementalDecoder = field(default_factory=incremental_decoder)
+    _log: LineKeeper = field(default_factory=lambda: LineKeeper(_say))
 
     @property
     def value(self) -> object:
@@ -37,6 +70,10 @@ class MagicCell(Output):
         if len(self._results) == 1 and not isinstance(self._results[0], str):
             return self._results[0]
         return Shown("\n\n".join(map(str, self._results))) if self._results else None
+
+    def show(self, value: object) -> None:
+        """Keep what shows itself."""
+        self._results.append(value)
 
     def result(self, value: object, text: str) -> None:
         """Keep the text."""
@@ -48,7 +85,7 @@ class MagicCell(Output):
 
     def ticket(self, client: Client, ticket: Ticket, address: str) -> None:
         """Keep a link."""
-        self._results.append(Link(ticket, client.api.endpoint.url))
+        self._results.append(Link(ticket, client.api.endpoint.url, address))
 
     def content(self, data: bytes) -> None:
         """Keep the text that the bytes are."""
@@ -59,12 +96,12 @@ class MagicCell(Output):
         raise AssertionError("a cell shows no JSON")
 
     def progress(self, text: str) -> None:
-        """Show a line."""
-        _say(f"{text}\n")
+        """Show a line; behind the line of the log that has begun, if one has."""
+        self._log.between(f"{text}\n")
 
     def raw(self, data: bytes, first: int = 0) -> None:
         """Show a piece of a log; a character that it has only a part of waits for the next piece."""
-        _say(self._decoder.decode(data[cut_bytes(data) if first else 0 :]))
+        self._log.write(self._decoder.decode(data[cut_bytes(data) if first else 0 :]))
 
     def awaited(self, client: Client, job: JobDetail) -> None:
         """Show the view now, and let it be the value at the end."""
@@ -74,10 +111,12 @@ class MagicCell(Output):
 
     def given_up(self, job: str) -> None:
         """End the cell."""
+        self._log.close()
         raise CellFailure(f"No longer waiting; the job keeps running. Stop it with %pai stop {job}") from None
 
     def ended(self, job: JobDetail) -> None:
         """End the cell when the job has not succeeded."""
+        self._log.close()
         if job["state"] != "SUCCEEDED":
             raise JobFailed(render.verdict(job))
         for shown in self._results:
@@ -90,4 +129,5 @@ class MagicCell(Output):
 
     def error(self, error: ClientError, *, source: str = "", name: str = "") -> None:
         """End the cell."""
+        self._log.close()
         raise CellFailure(render.error_text(error, source=source, name=name)) from None

@@ -23,9 +23,11 @@ from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway, from_wire
 from jupyter_pai.wire import ACTIVE_STATES
 from jupyter_pai.wire_types import (
+    ClusterUseWire,
     Event,
     Info,
     JobDetail,
+    JobMetrics,
     KeyWire,
     MovedJobs,
     PlacedEvent,
@@ -33,6 +35,7 @@ from jupyter_pai.wire_types import (
     Said,
     SshAnswer,
     Summary,
+    TaskUseRows,
     Ticket,
     Validation,
     Why,
@@ -64,6 +67,8 @@ class DocumentSource:
 
     data: bytes
     media_type: str
+    is_masked: bool = False
+    """Whether its secrets are masked, since it is another user's."""
 
 
 def away(endpoint: Endpoint, reason: str) -> BackendAway:
@@ -160,18 +165,20 @@ class AsyncClient:
         filename: str | None = None,
         replace: bool = False,
         address: str | None = None,
+        secrets_of: str | None = None,
     ) -> JobDetail:
         """Submit a document as it is; ``name`` and ``address`` override the document's.
 
-        With ``replace`` it takes the place of the job that has the name or the workspace name, which is stopped. It has
-        a key of its own, so that it is sent once more, and makes one job, when no answer comes. Raises InvalidDocument,
-        NameTaken.
+        Its masked values are those of the job ``secrets_of``. With ``replace`` it takes the place of the job that has
+        the name or the workspace name, which is stopped. It has a key of its own, so that it is sent once more, and
+        makes one job, when no answer comes. Raises InvalidDocument, NameTaken.
         """
         query: Query = {
             "name": name,
             "filename": filename,
             "replace": "true" if replace else None,
             "address": address,
+            "secretsOf": secrets_of,
         }
         send = partial(
             self.request,
@@ -260,10 +267,32 @@ class AsyncClient:
         """Why a job waits, and what would start it now. Raises NotFound."""
         return cast(Why, await self._json("GET", job_path(job, "/why")))
 
+    async def metrics(
+        self,
+        job: str,
+        *,
+        role: str | None = None,
+        index: int | None = None,
+        seconds: int | None = None,
+        points: int | None = None,
+    ) -> JobMetrics:
+        """GPUs, CPUs and memory that tasks of a job used in the last ``seconds``; a day by default. Raises NotFound."""
+        query: Query = {"role": role, "index": index, "seconds": seconds, "points": points}
+        return cast(JobMetrics, await self._json("GET", job_path(job, "/metrics"), query))
+
+    async def task_uses(self, *, points: int = 0) -> TaskUseRows:
+        """Running tasks that the caller may see, and what they use now; with ``points`` of the last hour."""
+        return cast(TaskUseRows, await self._json("GET", "/api/v2/cluster/tasks", {"points": points}))
+
+    async def cluster_use(self) -> ClusterUseWire:
+        """Virtual clusters, nodes and who uses them, as far as the caller may see it."""
+        return cast(ClusterUseWire, await self._json("GET", "/api/v2/cluster/use"))
+
     async def source(self, job: str) -> DocumentSource:
         """The submitted document, byte for byte."""
         response = await self.request("GET", job_path(job, "/config"))
-        return DocumentSource(response.body, response.headers.get("Content-Type", "application/octet-stream"))
+        media_type = response.headers.get("Content-Type", "application/octet-stream")
+        return DocumentSource(response.body, media_type, "X-Pai-Masked" in response.headers)
 
     async def events(self, job: str, *, after: int = 0) -> list[Event]:
         """History of a job behind sequence number ``after``."""

@@ -36,6 +36,7 @@ EXIT_CODES = {
     "ConflictAddressError": USAGE,
     "ConflictFileError": USAGE,
     "ConflictUserError": USAGE,
+    "ConflictGroupError": USAGE,
     "UserHasJobsError": USAGE,
     "ConflictClusterConfigError": USAGE,
     "NoEnoughQuotaError": USAGE,

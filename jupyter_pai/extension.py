@@ -12,7 +12,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Unicode
 
 from jupyter_pai.backend_link import BackendLink
-from jupyter_pai.connect_handlers import ConnectHandler, DoctorHandler
+from jupyter_pai.connect_handlers import CodeHandler, ConnectHandler, DoctorHandler
 from jupyter_pai.endpoint import Endpoint, resolve
 from jupyter_pai.errors import ClientError
 from jupyter_pai.events import SCHEMA_FILE, EventFollower
@@ -21,8 +21,10 @@ from jupyter_pai.kernels.handlers import KernelsHandler
 from jupyter_pai.kernels.records import KernelRecords
 from jupyter_pai.kernels.server_kernels import ServerKernels, is_supported
 from jupyter_pai.kernels.server_specs import JobKernelSpecManager, SpecsRefresher, extend
+from jupyter_pai.notebook_handlers import NotebookRunHandler, NotebooksHandler
 from jupyter_pai.output_handler import OutputHandler
 from jupyter_pai.service_handler import ServiceHandler
+from jupyter_pai.sweep_handlers import SweepHandler, SweepsHandler
 from jupyter_pai.terminal_handlers import TerminalsHandler, TerminalSocket
 
 
@@ -102,7 +104,12 @@ class PaiExtension(ExtensionApp):
                 (r"/pai/api/(.*)", RelayedJobsHandler, route),
                 (r"/pai/connect/([^/]+)", ConnectHandler, route),
                 (r"/pai/doctor/([^/]+)", DoctorHandler, route),
+                (r"/pai/code/([^/]+)", CodeHandler, route),
                 (r"/pai/output/([^/]+)", OutputHandler, route),
+                (r"/pai/notebooks", NotebooksHandler, route),
+                (r"/pai/notebooks/([^/]+)", NotebookRunHandler, route),
+                (r"/pai/sweeps", SweepsHandler, route),
+                (r"/pai/sweeps/([^/]+)", SweepHandler, route),
                 (r"/pai/kernels", KernelsHandler, {"refresher": self._refresher, "kernels": self._kernels}),
                 (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})", TerminalsHandler, route),
                 (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})/([^/]+)", TerminalsHandler, route),

@@ -10,14 +10,16 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.errors import ClientError
+from jupyter_pai.streams import patiently
 from jupyter_pai.wire import FINAL_STATES, tasks_of
 from jupyter_pai.wire_types import JobDetail, TaskWire
 
-DRAIN_TIMEOUT_S = 10.0
-"""How long the log may take to arrive whole after the job has ended."""
+DRAIN_TIMEOUT_S = 60.0
+"""How long nothing of the log may arrive, after the job has ended, before the rest of it is given up."""
 
 _NOT_STARTED = frozenset({"queued", "backing off", "pulling", "starting"})
 
@@ -100,7 +102,7 @@ async def _changes(client: AsyncClient, first: JobDetail) -> AsyncIterator[JobDe
             await changed.wait()
             changed.clear()
             ended = listener.done()  # asked before reading the detail: the last event precedes the last read
-            detail = await client.job(first["uid"])
+            detail = await patiently(partial(client.job, first["uid"]))
             yield detail
             if detail["state"] in FINAL_STATES:
                 return
@@ -122,6 +124,7 @@ class _LogFollower:
         self._on_log = on_log
         self._task: asyncio.Task[None] | None = None
         self._uid = ""
+        self._pieces = 0  # that have arrived
 
     def look(self, detail: JobDetail) -> None:
         """Start following when the watched task has started, and again when it is another one."""
@@ -138,12 +141,16 @@ class _LogFollower:
             previous.cancel()
             await asyncio.wait([previous])
         async for data in self._client.follow_log(self._job, role=task["role"], index=task["index"]):
+            self._pieces += 1
             self._on_log(data)
 
     async def drain(self) -> None:
         """Wait until the log is whole, but not for ever: a log is less than a result."""
-        if self._task is not None:
+        while self._task is not None and not self._task.done():
+            before = self._pieces
             await asyncio.wait([self._task], timeout=DRAIN_TIMEOUT_S)
+            if self._pieces == before:
+                return
 
     async def cancel(self) -> None:
         """Stop following."""

@@ -7,9 +7,8 @@ behind it do not run on. A job outlives its cell: interrupting ``--wait`` leaves
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -17,15 +16,17 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from jupyter_pai import render
+from jupyter_pai.api import Job, document_bytes
 from jupyter_pai.cell import MagicCell
 from jupyter_pai.commands import VERBS
+from jupyter_pai.commands.cells import CELL as CELL_VERB
+from jupyter_pai.commands.cells import FORM
 from jupyter_pai.commands.session import DocumentFile, read_document
 from jupyter_pai.errors import ClientError
 from jupyter_pai.shown import CellFailure
-from jupyter_pai.verbs import AnyOrder, Argument, Run, add_verbs, parse
-from jupyter_pai.widgets.job_view import JobView
+from jupyter_pai.verbs import AnyOrder, Argument, Run, Verb, add_verbs, parse
 
-IN_NOTEBOOKS = {name: verb for name, verb in VERBS.items() if not verb.shell_only}
+IN_NOTEBOOKS = {name: verb for name, verb in VERBS.items() if not verb.shell_only} | {FORM.name: FORM}
 WORDS = tuple(dict.fromkeys(name.partition(" ")[0] for name in IN_NOTEBOOKS))
 """What may stand behind ``%pai``."""
 
@@ -34,7 +35,8 @@ CELL = "-"
 
 HELP = """\
 %pai VERB … does what `pai VERB …` does in a shell. %pai VERB --help tells more of a verb. $name stands for the value
-of a variable: a job, its name, a file, or a document. %%pai submit takes the cell below it as the document."""
+of a variable: a job, its name, a file, or a document. %%pai submit takes the cell below it as the document, %%pai run
+runs it in a job."""
 
 
 class _Parser(AnyOrder):
@@ -58,7 +60,9 @@ class _HelpShown(Exception):
     """The help that was asked for is printed."""
 
 
-def parser(value_of: Callable[[str], object], cell: str | None = None) -> argparse.ArgumentParser:
+def parser(
+    value_of: Callable[[str], object], cell: str | None = None, verbs: Iterable[Verb] = IN_NOTEBOOKS.values()
+) -> argparse.ArgumentParser:
     """The parser of a line; ``value_of`` gives the value of a variable."""
 
     def conversion(argument: Argument) -> Callable[[str], object]:
@@ -73,27 +77,23 @@ def parser(value_of: Callable[[str], object], cell: str | None = None) -> argpar
                 return DocumentFile(cell.encode(), "cell", None)
             if argument.document:
                 return _document(value, word)
-            text = str(value.job["uid"] if isinstance(value, JobView) else value)
+            text = str(value.uid if isinstance(value, Job) else value)
             return Path(text).expanduser() if typed is Path else typed(text)
 
         convert.__name__ = typed.__name__  # argparse names it when a value is wrong
         return convert
 
     whole = _Parser(prog="%pai", description=HELP)
-    add_verbs(whole, IN_NOTEBOOKS.values(), conversion=conversion)
+    add_verbs(whole, verbs, conversion=conversion)
     return whole
 
 
 def _document(value: object, name: str) -> DocumentFile:
     """The document that a word names, or that is in a variable: a dict, bytes, text, or the path of a file."""
-    if isinstance(value, dict):
-        return DocumentFile(json.dumps(value, ensure_ascii=False, indent=2).encode(), name, None)
-    if isinstance(value, bytes):
-        return DocumentFile(value, name, None)
-    text = str(value)
-    if value is name or isinstance(value, Path) or not ("\n" in text or text.lstrip().startswith("{")):
-        return read_document(str(Path(text).expanduser()))
-    return DocumentFile(text.encode(), name, None)
+    if isinstance(value, str) and value is name:
+        return read_document(str(Path(name).expanduser()))
+    data, filename = document_bytes(value if isinstance(value, dict | bytes | Path) else str(value))
+    return DocumentFile(data, str(value) if filename else name, filename)
 
 
 def _takes_document(words: list[str]) -> bool:
@@ -130,17 +130,27 @@ class PaiMagics(Magics):
             words = shlex.split(line)
         except ValueError as error:
             raise UsageError(f"%pai: {error}") from None
+        if words[:1] == ["notebook"]:
+            words[0] = "run-notebook"
         name = " ".join(words[:1])
         if name not in (*WORDS, "", "-h", "--help"):
             raise UsageError(f"%pai {name}: no such verb; known: {', '.join(WORDS)}")
+        if cell is not None and name == CELL_VERB.name:
+            args = parse(parser(self._variable, cell, [CELL_VERB]), words)
+            args.cell, args.namespace = cell, self._names
+            return args
         if cell is not None and not _takes_document(words):
-            raise UsageError("%%pai takes a document: use %%pai submit")
+            raise UsageError("%%pai takes a document or code: use %%pai submit or %%pai run")
         words = words or ["--help"] if cell is None else [*words, CELL]
         return parse(parser(self._variable, cell), words)
 
-    def _variable(self, name: str) -> Any:
+    @property
+    def _names(self) -> dict[str, Any]:
         assert self.shell is not None
+        return cast(dict[str, Any], self.shell.user_ns)
+
+    def _variable(self, name: str) -> Any:
         try:
-            return self.shell.user_ns[name]
+            return self._names[name]
         except KeyError:
             raise UsageError(f"there is no variable {name!r}") from None

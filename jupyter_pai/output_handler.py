@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
-from jupyter_server.base.handlers import APIHandler
-
-from jupyter_pai.backend_link import BackendLink
+from jupyter_pai.answering import AnsweringHandler
 from jupyter_pai.client import AsyncClient
-from jupyter_pai.errors import ClientError
 from jupyter_pai.following import watched_task
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import JOBS
@@ -32,23 +28,14 @@ async def job_output(client: AsyncClient, name: str) -> JobBundle:
     return job_bundle(job, seen, log=text)
 
 
-class OutputHandler(APIHandler):
+class OutputHandler(AnsweringHandler):
     """All forms of a job's output."""
-
-    link: BackendLink
-
-    def initialize(self, link: BackendLink) -> None:
-        """Called by tornado with the arguments of the route."""
-        self.link = link
 
     @authenticated
     @authorized("read", JOBS)
     async def get(self, job: str) -> None:
         """Make them."""
-        try:
-            bundle = await job_output(await self.link.client(), job)
-        except ClientError as error:
-            self.set_status(error.status or 503)
-            self.finish(json.dumps(error.body()))
-        else:
-            self.finish(json.dumps(bundle))
+        await self.answer(self._made(job))
+
+    async def _made(self, job: str) -> JobBundle:
+        return await job_output(await self.link.client(), job)

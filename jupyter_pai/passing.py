@@ -79,6 +79,7 @@ def service_hop(handler: JupyterHandler) -> Hop:
         # The backend writes redirects, cookies and Jupyters' pages for the address that the browser has.
         passed["X-Forwarded-Prefix"] = prefix
         passed["X-Forwarded-Proto"] = handler.request.protocol
+        passed["X-Forwarded-Host"] = handler.request.host
         login = handler.identity_provider.get_cookie_name(handler)
         relay.keep_service_cookies(passed, "; ".join(handler.request.headers.get_list("Cookie")), {login})
         return passed

@@ -27,8 +27,8 @@ HOP_BY_HOP = frozenset(
     }
 )
 _JUPYTERS = frozenset({"authorization", "cookie"})
-_REMADE = frozenset({"content-length", "expect"})  # the next hop's client writes these itself
-_OF_BROWSER = frozenset({"host", "origin", "referer", "x-xsrftoken"})
+_REMADE = frozenset({"content-length", "expect", "host"})  # the next hop's client writes these itself
+_OF_BROWSER = frozenset({"origin", "referer", "x-xsrftoken"})
 _WEBSOCKET = "sec-websocket-"
 _FORWARDING = "x-forwarded-"
 _OWN = frozenset({"same-origin", "none"})
@@ -39,8 +39,8 @@ _LOGIN_COOKIES = ("username-", "jupyterhub-")
 def request_headers(headers: HTTPHeaders, token: str, *, keep_browser: bool) -> HTTPHeaders:
     """Headers for the backend: the client's without those of this hop and of Jupyter, and our token.
 
-    ``keep_browser`` keeps what says which page asks (Host, Origin, …): a service judges them itself,
-    while for the backend's own API the one who asks is this server.
+    ``keep_browser`` keeps what says which page asks (Origin, …): a service judges them itself, while for the backend's
+    own API the one who asks is this server. ``Host`` stays the backend's, by which a reverse proxy before it finds it.
     """
     named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
     dropped = HOP_BY_HOP | _JUPYTERS | _REMADE | named | (frozenset() if keep_browser else _OF_BROWSER)

@@ -21,6 +21,8 @@ def owner(share: ShareWire) -> str:
 
 def only_words(share: ShareWire) -> str:
     """What it allows."""
+    if share.get("isLink"):
+        return f"reading {' '.join(share['services'])}"
     return " ".join(share["only"]) or "everything"
 
 
@@ -31,6 +33,8 @@ def until(share: ShareWire) -> str:
 
 def share_line(share: ShareWire) -> str:
     """One share of a job."""
+    if share.get("isLink"):
+        return f"{share['job']}  {share['user']}  {only_words(share)}  until {until(share)}"
     return f"{share['job']}  ssh name {share['alias']}  with {share['user']}  {only_words(share)}  until {until(share)}"
 
 

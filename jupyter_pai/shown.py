@@ -37,13 +37,14 @@ class Shown(str):
 class Link:
     """A one-time sign-in to a service, good for a minute.
 
-    ``url`` names the service's own host; ``path_url`` the same below the backend's address, for programs
-    that cannot look up ``*.localhost``; ``service_url`` is where the latter leads, for later requests.
+    ``url`` is what works from the kernel's machine, as `pai open` chooses it; ``path_url`` is below the backend's
+    address, for programs that cannot look up ``*.localhost``; ``service_url`` is where that leads, for later requests.
+    Both are empty for a service of another user.
     """
 
-    def __init__(self, ticket: Ticket, backend_url: str) -> None:
-        self.url = ticket["url"]
-        self.path_url = urljoin(f"{backend_url}/", ticket["pathUrl"])
+    def __init__(self, ticket: Ticket, backend_url: str, address: str) -> None:
+        self.url = address
+        self.path_url = urljoin(f"{backend_url}/", ticket["pathUrl"]) if ticket["pathUrl"] else ""
         self.service_url = self.path_url.partition(SIGN_IN)[0]
         self.expires_at = ticket["expiresAt"]
 

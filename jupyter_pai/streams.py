@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
@@ -19,6 +19,8 @@ from jupyter_pai.wire_types import Event, PlacedEvent
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
+
+T = TypeVar("T")
 
 COMPLETE = (1000, "complete")
 """How the backend closes a stream whose last message is sent. Servers whose ping timed out say 1000 too."""
@@ -64,7 +66,7 @@ async def connect(client: AsyncClient, path: str, query: Query) -> WebSocketClie
         raise away(client.endpoint, reason_of(error)) from error
 
 
-class _Patience:
+class Patience:
     """Growing pauses between tries, and an end to them; progress makes it new."""
 
     def __init__(self) -> None:
@@ -86,6 +88,16 @@ class _Patience:
         self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
 
 
+async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    """What a question is answered with that changes nothing, asked again while the backend is away."""
+    patience = Patience()
+    while True:
+        try:
+            return await ask()
+        except BackendAway as error:
+            await patience.wait(error)
+
+
 async def _one_connection(client: AsyncClient, path: str, query: Query) -> AsyncIterator[str | bytes]:
     """Messages of one connection; returns at the normal end, raises BackendAway when it breaks."""
     connection = await connect(client, path, query)
@@ -103,7 +115,7 @@ async def _one_connection(client: AsyncClient, path: str, query: Query) -> Async
 
 async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterator[Event]:
     """Events behind ``after``, once each and in order, until the final one."""
-    seen, patience = after, _Patience()
+    seen, patience = after, Patience()
     while True:
         try:
             async for message in _one_connection(client, path, {"after": seen}):
@@ -120,7 +132,7 @@ async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterato
 
 async def all_events(client: AsyncClient, path: str, position: str | None) -> AsyncIterator[PlacedEvent]:
     """Events of all jobs from ``position`` on (None: from now), across reconnects; ends only by an error."""
-    patience = _Patience()
+    patience = Patience()
     while True:
         try:
             async for message in _one_connection(client, path, {"position": position}):
@@ -139,7 +151,7 @@ async def log(
     from jupyter_pai.client import job_path
 
     place: dict[str, str | int | None] = {"role": role, "index": index, "stream": stream}
-    patience = _Patience()
+    patience = Patience()
     while True:
         try:
             # Only the plain answer says where a negative or rotated-away offset really starts.

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from jupyter_pai.client import AsyncClient
-from jupyter_pai.errors import NameTaken
+from jupyter_pai.errors import ClientError, NameTaken
 from jupyter_pai.wire_types import JobDetail
 
 MAX_TRIES = 1000
+_NUMBERED: Final = re.compile(r"(.*?)(?:_([1-9]\d{0,2}))?", re.DOTALL)
+"""A name and the number that a clone gave it; a longer one, such as a year, is part of the name."""
 
 
 async def submit(
@@ -30,9 +35,39 @@ async def submit(
         if not fresh_name:
             raise
     wanted = name or (await client.validate(document, filename=filename))["name"] or "job"
-    for number in range(2, MAX_TRIES):
+    return await _numbered(client, document, wanted, 2, filename=filename, address=address)
+
+
+async def clone(client: AsyncClient, job: JobDetail, name: str | None = None) -> JobDetail:
+    """Submit a job's document again; without ``name`` under its own with the next free number (``train_2``).
+
+    Raises ClientError for another user's document with secrets, and what :meth:`AsyncClient.submit` raises.
+    """
+    source = await client.source(job["uid"])
+    if source.is_masked:
+        raise ClientError(
+            f"The secrets in the document of {job['id']} are masked.",
+            code="InvalidParametersError",
+            hint=f"Save it (`pai config {job['id']}`), type them in, and submit that.",
+        )
+    if name is not None:
+        return await client.submit(source.data, name=name)
+    stem, number = _NUMBERED.fullmatch(job["name"]).groups()  # type: ignore[union-attr]  # it matches every name
+    return await _numbered(client, source.data, stem, int(number or 1) + 1)
+
+
+async def _numbered(
+    client: AsyncClient,
+    document: bytes,
+    stem: str,
+    first: int,
+    *,
+    filename: str | None = None,
+    address: str | None = None,
+) -> JobDetail:
+    for number in range(first, first + MAX_TRIES):
         try:
-            return await client.submit(document, name=f"{wanted}_{number}", filename=filename, address=address)
+            return await client.submit(document, name=f"{stem}_{number}", filename=filename, address=address)
         except NameTaken:
             continue
-    raise NameTaken(f"{wanted} and {MAX_TRIES} names made from it are taken.", hint="Choose one with --name.")
+    raise NameTaken(f"{stem} and {MAX_TRIES} names made from it are taken.", hint="Choose one with --name.")

@@ -10,11 +10,12 @@ import concurrent.futures
 import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.endpoint import Endpoint
 
+A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -75,39 +76,12 @@ class LoopThread:
         await self.loop.shutdown_asyncgens()
 
 
-def _call(
-    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[Client, P], R]:
-    def run(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.thread.run(method(self.api, *args, **kwargs))
+class Blocking(Generic[A]):
+    """Plain calls of the asynchronous object ``api``, which belongs to the loop of ``thread``."""
 
-    functools.update_wrapper(run, method)
-    return run
-
-
-def _stream(
-    method: Callable[Concatenate[AsyncClient, P], AsyncIterator[T]],
-) -> Callable[Concatenate[Client, P], Iterator[T]]:
-    def iterate(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        return self.iterate(method(self.api, *args, **kwargs))
-
-    functools.update_wrapper(iterate, method)
-    return iterate
-
-
-class Client:
-    """Blocking calls of the backend; see :class:`~jupyter_pai.client.AsyncClient` for what each does.
-
-    May be shared by threads. Close it, or use it as a context manager.
-    """
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.thread = LoopThread()
-        self.api = self.thread.run(self._make(endpoint))
-
-    @staticmethod
-    async def _make(endpoint: Endpoint) -> AsyncClient:
-        return AsyncClient(endpoint)  # tornado binds it to the loop it is made on
+    def __init__(self, thread: LoopThread, api: A) -> None:
+        self.thread = thread
+        self.api = api
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """An asynchronous stream as a plain iterator; leaving it early ends the stream."""
@@ -128,28 +102,70 @@ class Client:
             if not self.thread.loop.is_closed():
                 self.thread.run(finish())
 
-    info = _call(AsyncClient.info)
-    submit = _call(AsyncClient.submit)
-    validate = _call(AsyncClient.validate)
-    jobs = _call(AsyncClient.jobs)
-    job = _call(AsyncClient.job)
-    stop = _call(AsyncClient.stop)
-    start = _call(AsyncClient.start)
-    delete = _call(AsyncClient.delete)
-    release = _call(AsyncClient.release)
-    move = _call(AsyncClient.move)
-    why = _call(AsyncClient.why)
-    source = _call(AsyncClient.source)
-    events = _call(AsyncClient.events)
-    log = _call(AsyncClient.log)
-    ssh = _call(AsyncClient.ssh)
-    ticket = _call(AsyncClient.ticket)
-    keys = _call(AsyncClient.keys)
-    add_key = _call(AsyncClient.add_key)
-    delete_key = _call(AsyncClient.delete_key)
-    active_count = _call(AsyncClient.active_count)
-    follow_events = _stream(AsyncClient.follow_events)
-    follow_log = _stream(AsyncClient.follow_log)
+
+def blocking(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Blocking[A], P], R]:
+    """A method of ``api`` as one that waits for its result."""
+
+    def run(self: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.thread.run(method(self.api, *args, **kwargs))
+
+    functools.update_wrapper(run, method)
+    return run
+
+
+def iterating(
+    method: Callable[Concatenate[A, P], AsyncIterator[T]],
+) -> Callable[Concatenate[Blocking[A], P], Iterator[T]]:
+    """A stream of ``api`` as a plain iterator."""
+
+    def iterate(self: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return self.iterate(method(self.api, *args, **kwargs))
+
+    functools.update_wrapper(iterate, method)
+    return iterate
+
+
+class Client(Blocking[AsyncClient]):
+    """Blocking calls of the backend; see :class:`~jupyter_pai.client.AsyncClient` for what each does.
+
+    May be shared by threads. Close it, or use it as a context manager.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        thread = LoopThread()
+        super().__init__(thread, thread.run(self._make(endpoint)))
+
+    @staticmethod
+    async def _make(endpoint: Endpoint) -> AsyncClient:
+        return AsyncClient(endpoint)  # tornado binds it to the loop it is made on
+
+    info = blocking(AsyncClient.info)
+    submit = blocking(AsyncClient.submit)
+    validate = blocking(AsyncClient.validate)
+    jobs = blocking(AsyncClient.jobs)
+    job = blocking(AsyncClient.job)
+    stop = blocking(AsyncClient.stop)
+    start = blocking(AsyncClient.start)
+    delete = blocking(AsyncClient.delete)
+    release = blocking(AsyncClient.release)
+    move = blocking(AsyncClient.move)
+    why = blocking(AsyncClient.why)
+    metrics = blocking(AsyncClient.metrics)
+    task_uses = blocking(AsyncClient.task_uses)
+    cluster_use = blocking(AsyncClient.cluster_use)
+    source = blocking(AsyncClient.source)
+    events = blocking(AsyncClient.events)
+    log = blocking(AsyncClient.log)
+    ssh = blocking(AsyncClient.ssh)
+    ticket = blocking(AsyncClient.ticket)
+    keys = blocking(AsyncClient.keys)
+    add_key = blocking(AsyncClient.add_key)
+    delete_key = blocking(AsyncClient.delete_key)
+    active_count = blocking(AsyncClient.active_count)
+    follow_events = iterating(AsyncClient.follow_events)
+    follow_log = iterating(AsyncClient.follow_log)
 
     def close(self) -> None:
         """End all calls and the thread."""
@@ -165,3 +181,9 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@functools.lru_cache(maxsize=8)
+def shared(endpoint: Endpoint) -> Client:
+    """A client of the whole process, for what has no moment to close one of its own."""
+    return Client(endpoint)

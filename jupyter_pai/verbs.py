@@ -52,6 +52,11 @@ class Argument:
         return self.options.get("action") not in flags
 
     @property
+    def names_file(self) -> bool:
+        """Whether Tab offers files and directories."""
+        return self.files or self.document or self.options.get("type") is Path
+
+    @property
     def dest(self) -> str:
         """Its attribute of the parsed arguments."""
         return str(self.options.get("dest") or self.names[-1].lstrip("-").replace("-", "_"))
@@ -121,7 +126,7 @@ def _add(parser: argparse._ActionsContainer, argument: Argument, conversion: Con
     action = parser.add_argument(*argument.names, **options)
     if argument.completer is not None:
         action.completer = _quiet(argument.completer)  # type: ignore[attr-defined]  # argcomplete looks for it
-    elif argument.files or argument.document or argument.options.get("type") is Path:
+    elif argument.names_file:
         action.completer = _files  # type: ignore[attr-defined]
 
 
@@ -238,8 +243,8 @@ def add_verbs(
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a line; what stands behind ``--`` of ``ssh`` is its command, word for word."""
-    if list(words[:1]) != ["ssh"] or "--" not in words:
+    """The arguments of a line; what stands behind ``--`` of ``ssh`` or ``run`` is its command, word for word."""
+    if not {"ssh", "run"}.intersection(words[:1]) or "--" not in words:
         return parser.parse_args(words)
     at = list(words).index("--")
     args = parser.parse_args(words[:at])

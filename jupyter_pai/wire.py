@@ -10,6 +10,9 @@ FINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED"})
 ACTIVE_STATES = ("WAITING", "RUNNING", "STOPPING")
 """All other states, in the order a job passes through them."""
 
+LOG_PAGE_BYTES = 1_048_576
+"""What the API gives of a log at once, unless it is asked for more."""
+
 
 def tasks_of(job: JobDetail) -> list[TaskWire]:
     """All tasks of the current attempt, role by role."""

@@ -28,6 +28,7 @@ class CapReached(TypedDict):
 
     vc: str
     user: str
+    sweep: str
     tasks: int | None
     gpus: int | None
     runningTasks: int
@@ -58,6 +59,20 @@ class CellsOwned(TypedDict):
     cell: str
     before: int
     after: int
+
+
+class CellsUseWire(TypedDict):
+    """Cells of one type in one virtual cluster, or of one pinned cell."""
+
+    leafType: str
+    pinnedCell: str
+    shapes: dict[str, int]
+    owned: int
+    guaranteed: int
+    opportunistic: int
+    reserved: int
+    bad: int
+    free: int
 
 
 class CertificateWire(TypedDict):
@@ -233,7 +248,23 @@ class KeyWire(TypedDict):
     lastUsedFrom: str
 
 
-LackOf: TypeAlias = Literal["cpu", "memory", "port", "selector", "taint", "cordoned"]
+LackOf: TypeAlias = Literal["cpu", "memory", "gpu", "port", "selector", "taint", "cordoned"]
+
+
+class MadeLink(TypedDict):
+    """A new link."""
+
+    job: str
+    uid: str
+    alias: str
+    user: str
+    isLink: bool
+    services: list[str]
+    only: list[str]
+    createdBy: str
+    createdAt: str
+    expiresAt: str | None
+    url: str
 
 
 class MovedJob(TypedDict):
@@ -250,6 +281,26 @@ class MovedJobs(TypedDict):
     status: int
     message: str
     jobs: list[MovedJob]
+
+
+class NodeUseWire(TypedDict):
+    """A node and what of it is in use."""
+
+    name: str
+    ready: bool
+    schedulable: bool
+    reason: str
+    gpuTypes: list[str]
+    gpus: int
+    usedGpus: int
+    badGpus: int
+    cpus: int
+    usedCpus: int
+    memoryMb: int
+    usedMemoryMb: int
+
+
+Origin: TypeAlias = Literal["shipped", "site", "own"]
 
 
 class OrphanShown(TypedDict):
@@ -342,6 +393,18 @@ class RetryDetails(TypedDict):
 RunOutcome: TypeAlias = Literal["done", "preempted", "failed", "cancelled"]
 
 
+class RunningJob(TypedDict):
+    """A job that has a place."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    tasks: int
+    gpus: int
+    opportunistic: bool
+
+
 class Said(TypedDict):
     """OpenPAI's answer to a change."""
 
@@ -361,12 +424,14 @@ class Scheduling(TypedDict):
 
 
 class ShareWire(TypedDict):
-    """A job that another user may enter."""
+    """A job that another user may enter, or a link to one of its services."""
 
     job: str
     uid: str
     alias: str
     user: str
+    isLink: bool
+    services: list[str]
     only: list[str]
     createdBy: str
     createdAt: str
@@ -494,6 +559,13 @@ class TaskWire(TypedDict):
     sshCommand: str
 
 
+class TemplateWords(TypedDict):
+    """How a template is introduced in one language."""
+
+    title: str
+    about: str
+
+
 class Ticket(TypedDict):
     """A one-time sign-in to a service for a browser."""
 
@@ -520,6 +592,17 @@ class UploadState(TypedDict):
     complete: bool
 
 
+class UsePoint(TypedDict):
+    """A sample, or the mean of those that it stands for."""
+
+    at: str
+    cpus: float | None
+    memoryMb: int | None
+    gpuPercent: float | None
+    gpuMemoryMb: int | None
+    idleGpus: int | None
+
+
 class VcChange(TypedDict):
     """What a virtual cluster owns before and after."""
 
@@ -529,6 +612,19 @@ class VcChange(TypedDict):
     gpusBefore: int
     gpusAfter: int
     cells: list[CellsOwned]
+
+
+class WaitingJob(TypedDict):
+    """A job that waits as a whole."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    gpus: int
+    queue: str
+    position: int
+    waiting: int
 
 
 class Waits(TypedDict):
@@ -560,6 +656,7 @@ class Change(TypedDict):
     leafType: str
     vc: str
     member: int
+    role: str
     before: int
     after: int
     nodes: list[str]
@@ -707,10 +804,14 @@ class JobSpec(TypedDict):
     retryCount: int
     killAllOnCompleted: int | None
     debug: bool
+    debugger: bool
     expectedRunS: int | None
     idleTimeoutS: int | None
     address: str
     startOnLogin: bool
+    sweep: str
+    sweepParallel: int | None
+    notebook: str
     nodeSelector: dict[str, str]
     name: str
     dialect: Dialect
@@ -736,6 +837,7 @@ class Lack(TypedDict):
     available: int
     detail: str
     holder: str
+    others: int
 
 
 class RoleWire(TypedDict):
@@ -770,6 +872,50 @@ class SshEntry(TypedDict):
     ports: dict[str, int]
 
 
+class TaskMetrics(TypedDict):
+    """A task over time, all its runs one after the other, and what it may use."""
+
+    role: str
+    index: int
+    gpus: int
+    cpus: int
+    memoryMb: int
+    samples: list[UsePoint]
+
+
+class TaskUseRow(TypedDict):
+    """A running task and what it uses."""
+
+    job: str
+    name: str
+    username: str
+    virtualCluster: str
+    role: str
+    index: int
+    node: str
+    gpus: int
+    cpus: int
+    memoryMb: int
+    now: UsePoint | None
+    trend: list[UsePoint]
+
+
+class TaskUseRows(TypedDict):
+    """Running tasks of the caller's jobs, or of all for an administrator: the first 1,000."""
+
+    data: list[TaskUseRow]
+    sampleS: float
+
+
+class TemplateWire(TypedDict):
+    """A job document to begin with."""
+
+    name: str
+    origin: Origin
+    filename: str
+    words: dict[str, TemplateWords]
+
+
 class Validation(TypedDict):
     """What a document is, or what is wrong with it."""
 
@@ -779,6 +925,20 @@ class Validation(TypedDict):
     warnings: list[DocumentWarning]
     errors: list[Fault]
     spec: JobSpec | None
+
+
+class VirtualClusterUse(TypedDict):
+    """What a virtual cluster owns and uses, who runs there, and who waits."""
+
+    name: str
+    granted: bool
+    mostGpus: int | None
+    cells: list[CellsUseWire]
+    running: list[RunningJob]
+    unlistedJobs: int
+    unlistedGpus: int
+    waiting: int
+    queue: list[WaitingJob]
 
 
 class Waiting(TypedDict):
@@ -798,6 +958,7 @@ class Waiting(TypedDict):
     holders: list[Holder]
     nodes: list[str]
     lacks: list[Lack]
+    putOffS: int
     cap: CapReached | None
     position: int
     waiting: int
@@ -819,6 +980,17 @@ class Why(TypedDict):
     asOf: str | None
     current: bool
     doubt: str
+
+
+class ClusterUseWire(TypedDict):
+    """The whole cluster, as far as the caller may see it."""
+
+    user: str
+    admin: bool
+    shared: bool
+    images: list[str]
+    virtualClusters: list[VirtualClusterUse]
+    nodes: list[NodeUseWire]
 
 
 class JobDetail(TypedDict):
@@ -845,6 +1017,8 @@ class JobDetail(TypedDict):
     dialect: str
     description: str
     image: str
+    sweep: str
+    notebook: str
     attempt: int
     stopReason: str
     exit: JobExit | None
@@ -855,6 +1029,13 @@ class JobDetail(TypedDict):
     services: list[ServiceWire]
     idle: IdleWire | None
     doubt: str
+
+
+class JobMetrics(TypedDict):
+    """What the tasks of a job used."""
+
+    sampleS: float
+    tasks: list[TaskMetrics]
 
 
 class Report(TypedDict):

@@ -2,6 +2,9 @@
 
 A worker that were given such a group last would be waited for by all others. What a group shares (a cluster, a browser,
 a backend) ends with it: until the end of the whole run it would cost all others a part of the machine.
+
+The tests of a file that share a fixture of it are a group, too. xdist gives tests without a group to all workers in
+turn, and each worker would start a backend of its own for one or two tests.
 """
 
 from __future__ import annotations
@@ -55,8 +58,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage in what is imported and collected, then or later: that takes a sixth of the time."""
+    # Hooks registered last are called first: before that of xdist, which reads the groups, after those of packages.
+    session.config.pluginmanager.register(FileGroups())
     gc.disable()
     try:
         return (yield)
@@ -71,9 +76,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
 
 
+class FileGroups:
+    """Makes a group of the tests of a file that share a fixture, unless their package has told another group."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Mark them."""
+        for item in items:
+            if not _group(item) and _shares_fixture(item):
+                item.add_marker(pytest.mark.xdist_group(_file(item)))
+
+
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run the last test of a group as if it were the last of all, which ends all that was made for the session."""
-    if nextitem is None or _group(item) in ("", _group(nextitem)):
+    if nextitem is None or _group(item) in ("", _file(item), _group(nextitem)):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     runtestprotocol(item, nextitem=None)
@@ -86,6 +101,18 @@ def _group(item: pytest.Item) -> str:
     return str(marker.args[0]) if marker is not None and marker.args else ""
 
 
+def _file(item: pytest.Item) -> str:
+    """The group of the tests of a file, which shares nothing with others."""
+    return item.nodeid.partition("::")[0]
+
+
+def _shares_fixture(item: pytest.Item) -> bool:
+    """Whether the test takes a fixture that is made once for its file."""
+    assert isinstance(item, pytest.Function)
+    known = item._fixtureinfo.name2fixturedefs
+    return any(known[name][-1].scope == "module" for name in item.fixturenames if name in known)
+
+
 def _rank(item: pytest.Item) -> int:
     group = _group(item)
-    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST) + (not group)

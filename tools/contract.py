@@ -27,6 +27,9 @@ from pydantic import TypeAdapter
 
 from jupyter_pai.connect.guide import Guide
 from jupyter_pai.doctor.examining import DoctorReport
+from jupyter_pai.notebook_handlers import FetchedNotebook, NotebookRun
+from jupyter_pai.sweep_handlers import SubmittedSweep, SweepShown
+from jupyter_pai.vscode_server import CodeServer
 from jupyter_pai.widgets.output import JobOutput
 from pai_backend.api.openapi import describe
 from pai_backend.api.routes import ROUTES
@@ -38,7 +41,17 @@ NAMED = ROOT / "labextension" / "src" / "types.ts"
 TYPESCRIPT = ROOT / "labextension" / "src" / "api" / "schema.ts"
 GENERATOR = ROOT / "labextension" / "node_modules" / ".bin" / "openapi-typescript"
 REFERENCE = "#/components/schemas/"
-BESIDE_REST = (Guide, DoctorReport, JobOutput, Comparison)
+BESIDE_REST = (
+    Guide,
+    DoctorReport,
+    CodeServer,
+    JobOutput,
+    NotebookRun,
+    FetchedNotebook,
+    SweepShown,
+    SubmittedSweep,
+    Comparison,
+)
 """What the Jupyter server itself answers, what a notebook holds, what ``pai_backend simulate`` prints for ``pai``."""
 HEAD = "Made by tools/contract.py from the models of pai_backend.api; make contract writes it again."
 Json = dict[str, Any]

@@ -27,6 +27,7 @@ IMAGES = ROOT / "docs" / "images"
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 TIMEOUT_MS = 60_000
 LANGUAGE_PLUGIN = "@jupyterlab/translation-extension:plugin"
+LOGS = re.compile("Logs|日志")
 TITLE = {"en": "PAI jobs", "zh_CN": "PAI 作业"}
 
 KERNEL_IS_CONNECTED = (
@@ -92,7 +93,9 @@ def keep(page: Page, directory: Path, name: str) -> None:
 def job_page(page: Page, name: str, words: str) -> None:
     """Open a job from the list and wait for words in its log."""
     page.get_by_role("option").filter(has_text=name).dblclick()
-    expect(page.locator(".jp-pai-JobPage:visible").get_by_role("log")).to_contain_text(words)
+    job = page.locator(".jp-pai-JobPage:visible")
+    job.get_by_role("tab", name=LOGS).click()
+    expect(job.get_by_role("log")).to_contain_text(words)
 
 
 def faulty_document(page: Page) -> None:
@@ -143,6 +146,50 @@ def write_notebook(path: Path) -> None:
     nbformat.write(made, path)
 
 
+RATES = """\
+protocolVersion: 2
+name: rates
+type: job
+prerequisites: [{name: image, type: dockerimage, uri: python}]
+parameters: {lr: 0, seed: 0}
+taskRoles:
+  main:
+    dockerImage: image
+    completion: {minFailedInstances: 1}
+    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}
+    commands: ['echo "lr <% $parameters.lr %>  accuracy 0.8<% $parameters.seed %>"; test <% $parameters.lr %> != 10']
+"""
+
+
+def start_runs(site: LabSite) -> None:
+    """A notebook that stays at its third cell, and a sweep of which two jobs fail."""
+    import nbformat
+
+    cells = ["lr = 0.1", "import time\nlosses = [1 / (n + 1) for n in range(9)]", "time.sleep(600)", "print(losses)"]
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(made, site.root / "files" / "evaluate.ipynb")
+    wanted: tuple[tuple[str, dict[str, object]], ...] = (
+        ("notebooks", {"path": "evaluate.ipynb", "name": "evaluate"}),
+        ("sweeps", {"document": RATES, "axes": ["lr=0.1,1,10", "seed=1..2"], "name": "rates"}),
+    )
+    for what, body in wanted:
+        url, headers = f"{site.url}pai/{what}", {"Authorization": f"token {site.token}"}
+        httpx.post(url, json=body, headers=headers, timeout=60).raise_for_status()
+
+
+def notebook_job(page: Page) -> None:
+    """Open the job of a notebook at its cells."""
+    run(page, "pai:open-job", {"job": "ada~evaluate", "tab": "notebook"})
+    expect(page.locator("tr[data-step=running]")).to_contain_text("time.sleep")
+
+
+def sweep(page: Page) -> None:
+    """Open the sweep when it has ended."""
+    run(page, "pai:open-sweep", {"sweep": "rates"})
+    rows = page.locator(".jp-pai-JobTable:visible tbody tr")
+    expect(rows.filter(has_text="accuracy")).to_have_count(6)
+
+
 def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
     """A list with jobs, a job's page, a document with an error, a notebook."""
     hello, jupyter = ((EXAMPLES / f"scm-{name}.json").read_bytes() for name in ("helloworld", "jupyter"))
@@ -164,6 +211,12 @@ def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
     with opened(browser, site, TITLE["en"]) as page:
         notebook(page)
         keep(page, directory, "notebook")
+    with opened(browser, site, TITLE["en"]) as page:
+        start_runs(site)
+        notebook_job(page)
+        keep(page, directory, "notebook-cells")
+        sweep(page)
+        keep(page, directory, "sweep")
 
 
 def in_chinese(browser: Browser, site: LabSite, directory: Path) -> None:
@@ -175,6 +228,10 @@ def in_chinese(browser: Browser, site: LabSite, directory: Path) -> None:
     with opened(browser, site, TITLE["zh_CN"]) as page:
         job_page(page, "train_2", "epoch 12")
         keep(page, directory, "job-zh")
+        notebook_job(page)
+        keep(page, directory, "notebook-cells-zh")
+        sweep(page)
+        keep(page, directory, "sweep-zh")
 
 
 def make(directory: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -27,14 +26,14 @@ from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
 from pai_backend.testing.free_ports import free_ports
+from tests.support.forwarding_fronts import nginx_configuration
 
-DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "forward-auth.md"
 USER, ALIAS, LABEL = "bench", "lab", "web"
 SERVICE = f"{ALIAS}--{LABEL}"
 START_S = 60.0
 OURS, COOKIE = "ours", "ours, with a cookie"
 ASKING = "nginx that asks ours"
-CHP, JSP, NGINX = "configurable-http-proxy", "jupyter-server-proxy", "nginx"
+CHP, JSP, NGINX, DIRECT = "configurable-http-proxy", "jupyter-server-proxy", "nginx", "the server itself"
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,31 @@ async def site() -> AsyncIterator[list[Proxy]]:
     with tempfile.TemporaryDirectory(prefix="pai-bench-") as scratch:
         home = Path(scratch)
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(_program(sys.executable, "-m", "bench.services.upstream"))
-            assert server.stdout is not None
-            task = int(await server.stdout.readline())
+            _, task = await stack.enter_async_context(server())
             proxies = await stack.enter_async_context(_ours(home, task))
             proxies.append(await stack.enter_async_context(_nginx_that_asks(home, proxies[0])))
             for peer in (_configurable_http_proxy, _nginx, _jupyter_server_proxy):
                 proxies.append(await stack.enter_async_context(peer(home, task)))
             yield proxies
+
+
+@asynccontextmanager
+async def beside_one() -> AsyncIterator[tuple[Proxy, Proxy, Proxy]]:
+    """Ours, configurable-http-proxy, and the server itself, until the end of the block. Raises CannotRun."""
+    with tempfile.TemporaryDirectory(prefix="pai-bench-") as scratch:
+        async with AsyncExitStack() as stack:
+            home, (process, task) = Path(scratch), await stack.enter_async_context(server())
+            ours, *_ = await stack.enter_async_context(_ours(home, task))
+            peer = await stack.enter_async_context(_configurable_http_proxy(home, task))
+            yield ours, peer, await _peer(DIRECT, process, task, "/")
+
+
+@asynccontextmanager
+async def server() -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """The server that the proxies stand in front of, and its port."""
+    async with _program(sys.executable, "-m", "bench.services.upstream") as process:
+        assert process.stdout is not None
+        yield process, int(await process.stdout.readline())
 
 
 @asynccontextmanager
@@ -160,21 +176,13 @@ async def _nginx(home: Path, task: int) -> AsyncIterator[Proxy]:
 
 @asynccontextmanager
 async def _nginx_that_asks(home: Path, ours: Proxy) -> AsyncIterator[Proxy]:
-    """As documented, with one worker."""
-    program = _installed("nginx", "the package nginx-light")
+    """As deployed."""
+    program = _installed("nginx", "the packages nginx-light and libnginx-mod-http-lua")
     (port,) = free_ports(1)
     folder = home / "asking"
     folder.mkdir()
-    found = re.search(r"```nginx\n(.*?)```", DOCUMENTED.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    site = found[1].replace("127.0.0.1:8080", f"127.0.0.1:{ours.port}").replace("/var/cache/nginx", str(folder))
-    site = site.replace("listen 80;", f"listen 127.0.0.1:{port} backlog=1024; keepalive_requests 1000000;")
     config = folder / "nginx.conf"
-    config.write_text(
-        f"daemon off; worker_processes 1; pid {folder / 'nginx.pid'}; error_log {folder / 'nginx.log'};\n"
-        f"{'user root;' if os.geteuid() == 0 else ''}\nevents {{ worker_connections 2048; }}\n"
-        f"http {{ access_log off;\n{site.replace('*.pai.example.org', '*.localhost')}\n}}\n"
-    )
+    config.write_text(nginx_configuration(folder, ours.port, port))
     async with _program(program, "-p", str(folder), "-c", str(config)) as process:
         url = f"http://127.0.0.1:{port}/"
         async with asyncio.timeout(START_S), aiohttp.ClientSession() as client:

@@ -35,6 +35,7 @@ from pai_backend.access.keys import (
     public_line,
     task_host_key,
 )
+from pai_backend.engine.jumps import JUMP_SOCKET
 from pai_backend.model.ids import slot_of
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.store.base import UserKey
@@ -101,6 +102,7 @@ async def site() -> AsyncIterator[Site]:
             config = _write_config(home / "backend.yaml", ports.gateway)
             gateway = await stack.enter_async_context(running(config, data_dir, "gateway"))
             await stack.enter_async_context(_sshd(program, home / "task", ports.task, keys.tasks[0], keys.allowed))
+            await stack.enter_async_context(_jumps(home / "task"))
             await stack.enter_async_context(_quiet(home / "quiet", ports.quiet, keys.tasks[1], keys.allowed))
             jump_key, _ = make_ed25519("sshd")
             await stack.enter_async_context(_sshd(program, home / "jump", ports.sshd, jump_key, keys.allowed))
@@ -123,6 +125,8 @@ def _needed() -> str:
         raise CannotRun("the gateway logs in to tasks as root, which Debian's sshd lets only root's sshd do")
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < FILES:
         raise CannotRun(f"a process may have fewer than {FILES} files open here")
+    if os.path.exists(JUMP_SOCKET):
+        raise CannotRun(f"{JUMP_SOCKET} is there: a task of this machine, or another bench, serves its jumps by it")
     Path("/run/sshd").mkdir(parents=True, exist_ok=True)  # sshd as root insists on its separation directory
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return program
@@ -219,9 +223,24 @@ async def _sshd(
 async def _quiet(home: Path, port: int, host_key: str, allowed: tuple[str, ...]) -> AsyncIterator[None]:
     """The server whose sessions start nothing."""
     _write_keys(home, host_key, allowed)
-    words = [str(port), str(home / "host_key"), str(home / "authorized")]
+    async with _ready("bench.ssh.quiet", str(port), str(home / "host_key"), str(home / "authorized")):
+        yield
+
+
+@asynccontextmanager
+async def _jumps(task: Path) -> AsyncIterator[None]:
+    """What serves jumps to the task of this configuration."""
+    keys = task / "jumps"
+    keys.mkdir()
+    async with _ready("bench.ssh.jumps", str(task / "config"), str(keys)):
+        yield
+
+
+@asynccontextmanager
+async def _ready(module: str, *words: str) -> AsyncIterator[None]:
+    """A module that runs, from the line by which it says so to the end of the block."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.ssh.quiet", *words), stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", module, *words), stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:

@@ -7,20 +7,30 @@ they run. None may import IPython, jupyter_server or pydantic at once: ``pai lis
 # isort: off
 
 from jupyter_pai.commands import documents as documents
+from jupyter_pai.commands import running as running
+from jupyter_pai.commands import sweeps as sweeps
+from jupyter_pai.commands import templates as templates
+from jupyter_pai.commands import notebooks as notebooks
 from jupyter_pai.commands import jobs as jobs
+from jupyter_pai.commands import use as use
 from jupyter_pai.commands import files as files
 from jupyter_pai.commands import ssh as ssh
 from jupyter_pai.commands import forward as forward
+from jupyter_pai.commands import sync as sync
 from jupyter_pai.commands import terminal as terminal
 from jupyter_pai.commands import connect as connect
 from jupyter_pai.commands import kernels as kernels
 from jupyter_pai.commands import debug as debug
 from jupyter_pai.commands import tensorboard as tensorboard
+from jupyter_pai.commands import code as code
 from jupyter_pai.commands import keys as keys
 from jupyter_pai.commands import share as share
 from jupyter_pai.commands import addresses as addresses
 from jupyter_pai.commands import login as login
 from jupyter_pai.commands import users as users
+from jupyter_pai.commands import user_import as user_import
+from jupyter_pai.commands import groups as groups
+from jupyter_pai.commands import tokens as tokens
 from jupyter_pai.commands import cluster as cluster
 from jupyter_pai.commands import simulate as simulate
 from jupyter_pai.commands import backend as backend

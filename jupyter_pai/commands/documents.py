@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from jupyter_pai.commands.arguments import JOB
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.session import DocumentFile, connected, read_document, write_document
+from jupyter_pai.commands.session import DocumentFile, connected, converted, read_document, write_document
+from jupyter_pai.commands.sweeps import SWEEP, submit_sweep
+from jupyter_pai.commands.templates import template_names
 from jupyter_pai.commands.waiting import wait
 from jupyter_pai.errors import OK, USAGE, ClientError, InvalidDocument, from_wire
 from jupyter_pai.verbs import argument, flag, one_of, verb
+
+if TYPE_CHECKING:
+    from jupyter_pai.sync import Client
 
 DOCUMENT = argument("file", document=True, help="the document; - reads stdin")
 
 
 @verb(
     "submit",
-    DOCUMENT,
+    argument("file", nargs="?", document=True, help="the document; - reads stdin"),
+    argument("--template", metavar="NAME", help="submit a template instead", completer=template_names),
     argument("--name", help="name of the job, instead of the document's"),
     argument("--address", metavar="NAME", help="workspace name that the job takes over, instead of the document's"),
+    *SWEEP,
     flag("--wait", help="show the log until the job has ended; exit code 1 if it failed"),
     one_of(
         flag("--fresh-name", help="if the name is taken, append a number"),
         flag("--replace", help="if the name or address is taken, stop the job that has it and take its place"),
     ),
+    flag("--yes", help="convert a document in GBK to UTF-8 without asking"),
 )
 def submit(args: argparse.Namespace, out: Output) -> int:
     """Submit a job document.
 
     With ``--replace`` the new job has the name of the earlier one at once, its alias and its host keys, and starts as
     soon as that has ended. The earlier job is stopped, and kept under its name with a part of its uid.
+
+    With ``--sweep`` it makes a job for each combination of values, which `pai sweep` lists.
     """
     from jupyter_pai import submitting
 
-    document = read_document(args.file)
+    if (args.file is None) == (args.template is None):
+        raise ClientError("Name either a document or a --template.", code="InvalidParametersError")
+    given = None if args.file is None else converted(read_document(args.file), out, agreed=args.yes)
+    if given is None and args.template is None:
+        return USAGE
     with connected() as client:
+        document = given or _template(client, args.template)
+        if args.sweep:
+            return submit_sweep(client, document.data, args, out)
         try:
             work = submitting.submit(
                 client.api,
@@ -53,6 +71,36 @@ def submit(args: argparse.Namespace, out: Output) -> int:
             return OK
         out.awaited(client, job)
         return wait(client, job["uid"], out, show_log=True)
+
+
+@verb(
+    "clone",
+    JOB,
+    argument("--name", help="name of the new job; default: the job's with a number behind, such as train_2"),
+    flag("--wait", help="show the log until the job has ended; exit code 1 if it failed"),
+)
+def clone(args: argparse.Namespace, out: Output) -> int:
+    """Submit a job's document again, as a new job.
+
+    It goes byte for byte, secrets included. Of another user's job they are masked, so that it is refused.
+    """
+    from jupyter_pai import submitting
+
+    with connected() as client:
+        earlier = client.job(args.job)
+        job = client.thread.run(submitting.clone(client.api, earlier, args.name))
+        if not args.wait:
+            out.job(client, job)
+            return OK
+        out.awaited(client, job)
+        return wait(client, job["uid"], out, show_log=True)
+
+
+def _template(client: Client, name: str) -> DocumentFile:
+    """A template as a document. Raises NotFound."""
+    from jupyter_pai import templates
+
+    return DocumentFile(client.thread.run(templates.document(client.api, name)), name, None)
 
 
 def _refused(error: ClientError, document: DocumentFile, out: Output) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from jupyter_pai import access, render
-from jupyter_pai.addresses import address_of, service_path
+from jupyter_pai import render
+from jupyter_pai.addresses import address_of, require_path, service_named, service_path
 from jupyter_pai.commands.arguments import (
     INDEX,
     JOB,
@@ -19,15 +19,14 @@ from jupyter_pai.commands.arguments import (
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import wait
-from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+from jupyter_pai.errors import JOB_FAILED, OK, BackendAway, ClientError
 from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_characters
 from jupyter_pai.share_text import listed
 from jupyter_pai.verbs import argument, flag, one_of, verb
-from jupyter_pai.wire import FINAL_STATES
+from jupyter_pai.wire import FINAL_STATES, LOG_PAGE_BYTES
 from jupyter_pai.wire_types import Ticket
 
 STREAMS = ("all", "stdout", "stderr")
-LOG_PAGE_BYTES = 1_048_576  # that the API gives of a log unless asked for more
 
 
 @verb(
@@ -237,13 +236,18 @@ def open_service(args: argparse.Namespace, out: Output) -> int:
             "--local runs until Ctrl-C.", code="InvalidParametersError", hint="Run `pai open --local` in a shell."
         )
     with connected() as client:
-        job = client.job(args.job)
-        label = access.service_label(job, args.label)
-        ticket = client.ticket(job["uid"], label, role=args.role, index=args.index)
+        uid, label = service_named(client, args.job, args.label)
+        ticket = client.ticket(uid, label, role=args.role, index=args.index)
     if args.local:
+        require_path(ticket)
         return _open_local(ticket, args, out)
-    # A notebook's browser may be anywhere: its link is chosen there.
-    address = "" if out.in_cell else address_of(ticket, client.api.endpoint)
+    try:
+        address = address_of(ticket, client.api.endpoint)
+    except BackendAway as error:
+        if not out.in_cell:
+            raise
+        address = ticket["url"]  # a notebook's browser may reach it where the kernel does not
+        out.progress(f"{error.message} {error.hint}")
     out.ticket(client, ticket, address)
     if not out.in_cell:
         _show(address, args, out)

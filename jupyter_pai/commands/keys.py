@@ -185,26 +185,6 @@ def authority(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-@verb("keys lock-out", USER)
-def lock_out(args: argparse.Namespace, out: Output) -> int:
-    """Lock a user out: refuse all requests and end all logins; for administrators."""
-    from jupyter_pai import broker
-
-    asked(lambda api: broker.lock_out(api, args.user))
-    out.result({"lockedOut": args.user}, f"{args.user} is locked out.")
-    return OK
-
-
-@verb("keys let-in", USER)
-def let_in(args: argparse.Namespace, out: Output) -> int:
-    """End the lock-out of a user; for administrators."""
-    from jupyter_pai import broker
-
-    asked(lambda api: broker.let_in(api, args.user))
-    out.result({"letIn": args.user}, f"{args.user} is no longer locked out.")
-    return OK
-
-
 def _public(path: Path) -> str:
     """The text of a .pub file. Raises ClientError, also for a private key, which is not sent anywhere."""
     try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,7 @@ from jupyter_pai.verbs import flag
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient
+    from jupyter_pai.commands.output import Output
     from jupyter_pai.sync import Client
 
 Answer = TypeVar("Answer")
@@ -65,21 +67,50 @@ class DocumentFile:
 
 
 def read_document(file: str | DocumentFile) -> DocumentFile:
-    """A document from a file, or from stdin for ``-``. Raises InvalidDocument when it cannot be read.
+    """A document from a file, or from stdin for ``-``; one in UTF-16 with a byte order mark as UTF-8.
 
-    In a notebook it may have been read already.
+    In a notebook it may have been read already. Raises InvalidDocument when it cannot be read.
     """
     if isinstance(file, DocumentFile):
         return file
     if file == "-":
-        return DocumentFile(sys.stdin.buffer.read(), "stdin", None)
+        return DocumentFile(_without_utf16(sys.stdin.buffer.read()), "stdin", None)
     path = Path(file)
     try:
-        return DocumentFile(path.read_bytes(), file, path.name)
+        return DocumentFile(_without_utf16(path.read_bytes()), file, path.name)
     except OSError as error:
         raise InvalidDocument(
             f"{file} cannot be read: {error.strerror}.", code="InvalidParametersError", hint="Check the file's name."
         ) from error
+
+
+def _without_utf16(data: bytes) -> bytes:
+    """A text in UTF-16 as UTF-8; any other, and a damaged one, as it is: reading it says what is wrong."""
+    if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError:
+        return data
+
+
+def converted(document: DocumentFile, out: Output, *, agreed: bool) -> DocumentFile | None:
+    """A document in GBK as UTF-8, when the user agrees or has ``agreed`` before; None when not.
+
+    Any other as it is. Raises ClientError where the user cannot be asked.
+    """
+    try:
+        document.data.decode()
+        return document
+    except UnicodeDecodeError:
+        pass
+    try:
+        text = document.data.decode("gb18030")
+    except UnicodeDecodeError:
+        return document
+    if agreed or out.agreed(f"convert {document.name} from GBK to UTF-8", "Not submitted: the document is not UTF-8."):
+        return replace(document, data=text.encode())
+    return None
 
 
 def write_document(file: str, text: str) -> None:

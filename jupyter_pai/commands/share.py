@@ -1,16 +1,16 @@
-"""``share``, ``shares`` and ``unshare``: let other users enter a job by SSH."""
+"""``share``, ``shares`` and ``unshare``: let other users enter a job, or others look at a service by a link."""
 
 from __future__ import annotations
 
 import argparse
 
-from jupyter_pai.commands.arguments import JOB, job_names
+from jupyter_pai.commands.arguments import INDEX, JOB, ROLE, job_names, service_labels
 from jupyter_pai.commands.keys import ONLY, duration
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.errors import OK, ClientError
 from jupyter_pai.share_text import share_line, shares_text
-from jupyter_pai.verbs import argument, flag, verb
+from jupyter_pai.verbs import OneOf, argument, flag, verb
 
 
 @verb(
@@ -21,21 +21,50 @@ from jupyter_pai.verbs import argument, flag, verb
         help="name or alias; default: what others share with you",
         completer=job_names,
     ),
-    argument("--with", dest="user", metavar="USER", help="the user to share it with"),
-    flag("--list", help="show with whom the job is shared"),
-    argument("--for", dest="lifetime", type=duration, metavar="TIME", help="for how long; default: until the job ends"),
+    OneOf(
+        (
+            argument("--with", dest="user", metavar="USER", help="the user to share it with, or group:NAME"),
+            argument(
+                "--link",
+                metavar="LABEL",
+                help="make a link for reading this service, without an account",
+                completer=service_labels,
+            ),
+            flag("--list", help="show with whom the job is shared"),
+        )
+    ),
+    argument(
+        "--for",
+        dest="lifetime",
+        type=duration,
+        metavar="TIME",
+        help="for how long; default: until the job ends; a link: a day, and at most 30",
+    ),
     ONLY,
+    ROLE,
+    INDEX,
 )
 def share(args: argparse.Namespace, out: Output) -> int:
-    """Let another user log in to a job."""
+    """Let another user or a group log in to a job, or anybody with a link look at one service.
+
+    ``--only port:LABEL`` shares one service: ``pai open``, the panel and ``pai forward`` open it. Who may open a
+    Jupyter may run commands in it. ``--link`` shows an address with a secret, once: those who
+    have it may look at the service, with GET alone. Both end within 2 s of ``pai unshare``. ``--with group:NAME`` lets
+    in who is in the group, for as long as they are.
+    """
     from jupyter_pai import broker
 
-    if args.user is not None and (args.job is None or args.list):
+    if args.job is None and (args.user or args.link):
         raise ClientError(
-            "`--with` needs a job, and no `--list`.",
+            "`--with` and `--link` need a job.",
             code="InvalidParametersError",
-            hint="Write `pai share JOB --with USER`, or `pai share JOB --list`.",
+            hint="Write `pai share JOB --with USER`, or `pai share JOB --link LABEL`.",
         )
+    if args.link:
+        terms = {"role": args.role, "index": args.index or 0, "lifetime_s": args.lifetime}
+        link = asked(lambda api: broker.link(api, args.job, args.link, **terms))
+        out.result(link, f"{link['url']}\n{share_line(link)}")
+        return OK
     if args.user is None:
         found = asked(lambda api: broker.shares(api, args.job))
         out.result(found, "\n".join(map(share_line, found)) or "Nothing is shared.")
@@ -55,9 +84,13 @@ def shares(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-@verb("unshare", JOB, argument("--with", dest="user", metavar="USER", required=True, help="with whom it is shared"))
+@verb(
+    "unshare",
+    JOB,
+    argument("--with", dest="user", metavar="USER", required=True, help="a user, group:NAME, or a link"),
+)
 def unshare(args: argparse.Namespace, out: Output) -> int:
-    """End a share; the user's logins end."""
+    """End a share or a link; logins and requests by it end."""
     from jupyter_pai import broker
 
     asked(lambda api: broker.unshare(api, args.job, args.user))

@@ -6,9 +6,7 @@ They are shown in a shell only, because a notebook would keep them.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -21,29 +19,38 @@ from jupyter_pai.verbs import GROUPS, argument, flag, one_of, verb
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient
 
+USERS = "/api/v2/users"
 GROUPS["user"] = "Users of the backend: list, add, change, remove; for administrators"
-
-COLUMNS = ("name", "email", "admin")
-"""Of a file of users; those after the first may be left out."""
-YES = ("yes", "true", "1")
 
 USER = argument("user", help="their name")
 EMAIL = argument("--email", help="their mail address")
+GROUPS_OF = argument("--groups", metavar="A,B", help="the groups that they are in, and no others")
+USE = argument("--vc", metavar="A,B", help="virtual clusters that they may use, and no others")
+MANAGES = argument("--manages", metavar="A,B", help="virtual clusters that they manage, and no others")
+TRANSFER = argument(
+    "--transfer-to", metavar="USER", help="who gets their workspace names, templates and drafts; by default these end"
+)
 AGAIN = flag("--again", help="also when a removed user had that name: for the same person")
 
 
-async def _ask(api: AsyncClient, method: str, name: str = "", value: object = None) -> Any:
+async def ask(api: AsyncClient, method: str, path: str = USERS, value: object = None) -> Any:
+    """The answer to a request about users or groups. Raises ClientError."""
     import json
 
     from jupyter_pai.streams import decoded
 
-    path = f"/api/v2/users/{quote(name, safe='')}" if name else "/api/v2/users"
     body = None if value is None else json.dumps(value).encode()
     answer = await api.request(method, path, body=body, media_type="" if value is None else "application/json")
     return decoded(answer.body) if answer.body else None
 
 
-def _new_password() -> str:
+def user_path(name: str) -> str:
+    """The path of a user."""
+    return f"{USERS}/{quote(name, safe='')}"
+
+
+def new_password() -> str:
+    """A random password of 96 bits."""
     import secrets
 
     return secrets.token_urlsafe(12)  # 96 bits
@@ -51,19 +58,55 @@ def _new_password() -> str:
 
 def _given_password(from_stdin: bool) -> str:
     """The first line of the standard input, or a new password. Raises ClientError for an empty line."""
-    return password_line() if from_stdin else _new_password()
+    return password_line() if from_stdin else new_password()
 
 
 @verb("user list")
 def list_users(args: argparse.Namespace, out: Output) -> int:
     """The users of the backend. Without administrator rights it lists only you."""
-    found = cast(list[dict[str, Any]], asked(lambda api: _ask(api, "GET")))
-    rows = [(each["username"], each["email"], "administrator" if each["admin"] else "") for each in found]
-    out.result(found, render.table(("USER", "E-MAIL", "ROLE"), rows))
+    found = cast(list[dict[str, Any]], asked(lambda api: ask(api, "GET")))
+    rows = [
+        (
+            each["username"],
+            each["email"],
+            _role(each),
+            ", ".join(each["grouplist"][1:]),
+            ", ".join(each["virtualCluster"]),
+        )
+        for each in found
+    ]
+    out.result(found, render.table(("USER", "E-MAIL", "ROLE", "GROUPS", "VIRTUAL CLUSTERS"), rows))
     return OK
 
 
-@verb("user add", USER, EMAIL, flag("--admin", help="make them an administrator"), FROM_STDIN, AGAIN, shell_only=True)
+def _role(user: dict[str, Any]) -> str:
+    role = "administrator" if user["admin"] else f"manages {', '.join(user['manages'])}" if user["manages"] else ""
+    return ", ".join(filter(None, (role, "disabled" if user["disabled"] else "")))
+
+
+def names(text: str | None) -> list[str] | None:
+    """The names of a list with commas; None when the option is not given."""
+    return None if text is None else [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _rights(args: argparse.Namespace) -> dict[str, Any]:
+    """The options about rights that are given, in the API's words."""
+    given = {"grouplist": names(args.groups), "virtualCluster": names(args.vc), "manages": names(args.manages)}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@verb(
+    "user add",
+    USER,
+    EMAIL,
+    flag("--admin", help="make them an administrator"),
+    GROUPS_OF,
+    USE,
+    MANAGES,
+    FROM_STDIN,
+    AGAIN,
+    shell_only=True,
+)
 def add(args: argparse.Namespace, out: Output) -> int:
     """Add a user, who can sign in at once.
 
@@ -71,7 +114,7 @@ def add(args: argparse.Namespace, out: Output) -> int:
     """
     password = _given_password(args.password_stdin)
     wanted = {"username": args.user, "password": password, "email": args.email or "", "admin": args.admin}
-    added = asked(lambda api: _ask(api, "POST", value={**wanted, "again": args.again}))
+    added = asked(lambda api: ask(api, "POST", value={**wanted, **_rights(args), "again": args.again}))
     _tell(out, added, f"Added {args.user}.", "" if args.password_stdin else password)
     return OK
 
@@ -83,75 +126,105 @@ def add(args: argparse.Namespace, out: Output) -> int:
     flag(
         "--admin", help="make them an administrator, or end that", action=argparse.BooleanOptionalAction, default=None
     ),
+    GROUPS_OF,
+    USE,
+    MANAGES,
     one_of(flag("--new-password", help="make a new password and show it"), FROM_STDIN),
     shell_only=True,
 )
 def change(args: argparse.Namespace, out: Output) -> int:
     """Change a user.
 
-    A new password ends their sessions and application tokens.
+    A new password ends their sessions and application tokens. Rights count within 2 s, in running sessions too.
     """
     password = _given_password(args.password_stdin) if args.new_password or args.password_stdin else None
     data = {"email": args.email, "admin": args.admin, "newPassword": password}
-    given = {name: value for name, value in data.items() if value is not None}
+    given = {name: value for name, value in data.items() if value is not None} | _rights(args)
     if not given:
         raise ClientError(
-            "Nothing is to be changed.", code="InvalidParametersError", hint="Give --email, --admin or --new-password."
+            "Nothing is to be changed.", code="InvalidParametersError", hint="`pai user set --help` lists the options."
         )
-    changed = asked(lambda api: _ask(api, "PUT", args.user, {"data": given, "patch": True}))
+    changed = asked(lambda api: ask(api, "PUT", user_path(args.user), {"data": given, "patch": True}))
     _tell(out, changed, f"Changed {args.user}.", password if args.new_password and password else "")
     return OK
 
 
-@verb("user remove", USER, flag("--yes", help="do not ask"))
-def remove(args: argparse.Namespace, out: Output) -> int:
-    """Remove a user who has no active jobs.
+@verb("user disable", USER, flag("--stop-jobs", help="stop their jobs, too"), flag("--yes", help="do not ask"))
+def disable(args: argparse.Namespace, out: Output) -> int:
+    """Refuse all requests of a user and end their logins; for administrators.
 
-    Their tokens, keys and certificates end, and what others share with them. Ended jobs and files stay.
+    Nothing is removed. Jobs go on unless `--stop-jobs` is given. A user who is gone can be disabled, too.
     """
-    act = f"remove {args.user}, with tokens, keys and certificates"
-    if not args.yes and not out.agreed(act, "No user was removed."):
+    from jupyter_pai import broker
+
+    held = _shown_holdings(args.user, out)
+    act = f"disable {args.user}" + (" and stop the jobs" if args.stop_jobs else ", while the jobs go on")
+    if not args.yes and held is not None and not out.agreed(act, "No user was disabled."):
         return JOB_FAILED
-    asked(lambda api: _ask(api, "DELETE", args.user))
-    out.result({"removed": args.user}, f"Removed {args.user}.")
+    asked(lambda api: broker.lock_out(api, args.user))
+    jobs = held["activeJobs"] if args.stop_jobs and held is not None else []
+    asked(lambda api: _stop(api, args.user, jobs))
+    out.result({"disabled": args.user, "stopped": jobs}, f"{args.user} is disabled. Jobs asked to stop: {len(jobs)}.")
     return OK
 
 
-@verb(
-    "user import",
-    argument("file", type=Path, help=f"a CSV file with the columns {', '.join(COLUMNS)}"),
-    flag("--dry-run", help="only say what would be done"),
-    shell_only=True,
-)
-def import_users(args: argparse.Namespace, out: Output) -> int:
-    """Add the users that a file lists and the backend does not have.
+@verb("user enable", USER)
+def enable(args: argparse.Namespace, out: Output) -> int:
+    """Accept requests and logins of a disabled user again; for administrators."""
+    from jupyter_pai import broker
 
-    A password is made for each, and shown once.
+    asked(lambda api: broker.let_in(api, args.user))
+    out.result({"enabled": args.user}, f"{args.user} is no longer disabled.")
+    return OK
+
+
+@verb("user remove", USER, TRANSFER, flag("--yes", help="do not ask"))
+def remove(args: argparse.Namespace, out: Output) -> int:
+    """Remove a user who has no active jobs; it says first what becomes of all that they have.
+
+    Their tokens, keys and certificates end, and what others share with them. Ended jobs and files stay. `pai user
+    disable --stop-jobs` stops active jobs.
     """
-    wanted = _read(args.file)
+    _shown_holdings(args.user, out)
+    act = f"remove {args.user}, with tokens, keys and certificates"
+    if not args.yes and not out.agreed(act, "No user was removed."):
+        return JOB_FAILED
+    heir = f"?transferTo={quote(args.transfer_to, safe='')}" if args.transfer_to else ""
+    asked(lambda api: ask(api, "DELETE", user_path(args.user) + heir))
+    out.result({"removed": args.user, "transferredTo": args.transfer_to}, f"Removed {args.user}.")
+    return OK
 
-    async def work(api: AsyncClient) -> list[dict[str, Any]]:
-        there = {each["username"] for each in await _ask(api, "GET")}
-        done: list[dict[str, Any]] = []
-        for row in wanted:
-            if row["username"] in there:
-                done.append({**row, "result": "exists"})
-            elif args.dry_run:
-                done.append({**row, "result": "would be added"})
-            else:
-                password = _new_password()
-                try:
-                    await _ask(api, "POST", value={**row, "password": password})
-                except ClientError as error:
-                    done.append({**row, "result": f"refused: {error}"})
-                else:
-                    done.append({**row, "result": "added", "password": password})
-        return done
 
-    done = asked(work)
-    rows = [(each["username"], each["result"], each.get("password", "")) for each in done]
-    out.result(done, render.table(("USER", "RESULT", "PASSWORD"), rows))
-    return OK if all(each["result"][:7] != "refused" for each in done) else JOB_FAILED
+def _shown_holdings(user: str, out: Output) -> dict[str, Any] | None:
+    """Say what a user has, and answer it; None for one who is gone. Raises ClientError."""
+    try:
+        held = cast(dict[str, Any], asked(lambda api: ask(api, "GET", f"{user_path(user)}/holdings")))
+    except ClientError as error:
+        if error.code != "NoUserError":
+            raise
+        return None
+    if out.as_json:
+        return held
+    active = ", ".join(held["activeJobs"]) or "none"
+    out.progress(f"{user} has:")
+    out.progress(
+        f"  active jobs: {active}; ended jobs, which stay: {held['endedJobs']}; files, which stay: {held['files']}"
+    )
+    out.progress(
+        f"  workspace names: {', '.join(held['addresses']) or 'none'}; templates: {held['templates']}; "
+        f"drafts: {held['drafts']} (a removal ends these, unless they are transferred)"
+    )
+    out.progress(
+        f"  keys: {held['keys']}; certificates: {held['certificates']}; sessions and tokens: {held['tokens']}; "
+        f"shares taken: {held['sharesTaken']} (refused while disabled, ended by a removal)"
+    )
+    out.progress(f"  shares given: {held['sharesGiven']} (not in force while disabled, ended with their jobs)")
+    return held
+
+
+async def _stop(api: AsyncClient, user: str, jobs: list[str]) -> None:
+    for name in jobs:
+        await api.stop(f"{user}~{name}")
 
 
 @verb("password", shell_only=True)
@@ -167,35 +240,9 @@ def password(args: argparse.Namespace, out: Output) -> int:
     old, new = getpass("Password now: "), getpass("New password: ")
     if getpass("New password again: ") != new:
         raise ClientError("The two new passwords differ. Nothing was changed.", code="InvalidParametersError")
-    changed = asked(lambda api: _ask(api, "PUT", "me", {"data": {"oldPassword": old, "newPassword": new}}))
+    changed = asked(lambda api: ask(api, "PUT", user_path("me"), {"data": {"oldPassword": old, "newPassword": new}}))
     out.result(changed, "Your password is changed.")
     return OK
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    """The users of a file, in the API's words. Raises ClientError with the line that is wrong."""
-    try:
-        text = path.expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ClientError(f"{path} cannot be read: {error}", code="InvalidParametersError") from None
-    rows = csv.DictReader(text.splitlines())
-    head = [name.strip().lower() for name in rows.fieldnames or ()]
-    if head != list(COLUMNS[: len(head)]) or not head:
-        raise ClientError(
-            f"{path}, line 1: the columns are {', '.join(head) or 'missing'}.",
-            code="InvalidParametersError",
-            hint=f"They have to be {', '.join(COLUMNS)}; those after the first may be left out.",
-        )
-    rows.fieldnames = head
-    found: list[dict[str, Any]] = []
-    for row in rows:
-        values = {name: (row.get(name) or "").strip() for name in COLUMNS}
-        if None in row or not values["name"]:
-            problem = "there are more values than columns" if None in row else "there is no name"
-            raise ClientError(f"{path}, line {rows.line_num}: {problem}.", code="InvalidParametersError")
-        admin = values["admin"].lower() in YES
-        found.append({"username": values["name"], "email": values["email"], "admin": admin})
-    return found
 
 
 def _tell(out: Output, value: dict[str, Any], text: str, password: str) -> None:

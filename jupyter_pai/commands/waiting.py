@@ -16,9 +16,17 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def wait(client: Client, job: str, out: Output, *, show_log: bool) -> int:
+    """Stay until the job has ended, and say by an exit code how; see :func:`ended`."""
+    final = ended(client, job, out, show_log=show_log)
+    if final is None:
+        return INTERRUPTED
+    return OK if final["state"] == "SUCCEEDED" else JOB_FAILED
+
+
+def ended(client: Client, job: str, out: Output, *, show_log: bool) -> JobDetail | None:
     """Stay until the job has ended: changes on stderr, the log on stdout; ``--json`` prints the final job.
 
-    Ctrl-C leaves the job running and says so.
+    Returns it; None after Ctrl-C, which leaves the job running and says so.
     """
     from jupyter_pai.following import observe
 
@@ -36,8 +44,8 @@ def wait(client: Client, job: str, out: Output, *, show_log: bool) -> int:
             said, final = line, item
     except KeyboardInterrupt:
         out.given_up(job)
-        return INTERRUPTED
+        return None
     if final is None:
         raise BackendAway(f"It is not known how {job} ended.")
     out.ended(final)
-    return OK if final["state"] == "SUCCEEDED" else JOB_FAILED
+    return final

@@ -11,6 +11,8 @@ from typing_extensions import TypedDict
 HOST = "127.0.0.1"
 DEFAULT_PORT = 5678
 """debugpy's own default."""
+DEBUG_SOCKET = "/pai/state/debugger/socket"
+"""What a task of a job whose document says ``debug`` listens on. Source: docs/connect/debug.md."""
 
 
 class PathMapping(TypedDict):
@@ -44,7 +46,8 @@ class DebugWay:
 
     alias: str
     local_port: int
-    task_port: int
+    task_port: int | None
+    """Where debugpy listens in the task; None: behind ``DEBUG_SOCKET``."""
     local_root: PurePath
     task_root: PurePosixPath
 
@@ -70,7 +73,7 @@ def steps(way: DebugWay) -> str:
     """The steps of each debugger, for people."""
     return "\n".join(
         [
-            f"In the task: python -m debugpy --listen {HOST}:{way.task_port} --wait-for-client PROGRAM.py",
+            _in_the_task(way),
             "",
             "VS Code: .vscode/launch.json",
             launch_json(way).rstrip(),
@@ -84,3 +87,9 @@ def steps(way: DebugWay) -> str:
             f"  Connection target  tcp://localhost:{way.local_port}",
         ]
     )
+
+
+def _in_the_task(way: DebugWay) -> str:
+    if way.task_port is None:
+        return "In the task: debugpy listens in the first Python program that runs."
+    return f"In the task: python -m debugpy --listen {HOST}:{way.task_port} --wait-for-client PROGRAM.py"

@@ -39,8 +39,9 @@ class PyCharmWire(TypedDict):
 class Guide(TypedDict):
     """How to reach a task. ``included`` is whether editors here know its name already.
 
-    Of a job that another user shares, ``sharedBy`` names that user, and ``only`` and ``until`` say what is allowed (all
-    when it is empty) and how long (null: until the job ends). Editors need more than a limited share allows.
+    ``debugger``: debugpy listens at ``debugging.DEBUG_SOCKET`` in the task. Of a job that another user shares,
+    ``sharedBy`` names that user, and ``only`` and ``until`` say what is allowed (all when it is empty) and how long
+    (null: until the job ends). Editors need more than a limited share allows.
     """
 
     alias: str
@@ -54,6 +55,7 @@ class Guide(TypedDict):
     command: str
     plainCommand: str
     included: bool
+    debugger: bool
     links: list[LinkWire]
     pycharm: PyCharmWire
     sharedBy: str | None
@@ -91,6 +93,7 @@ class GuideTask:
     directory: PurePosixPath
     python: str
     included: bool
+    debugger: bool = False
     terms: EntryTerms = EntryTerms()
 
 
@@ -119,6 +122,7 @@ def guide(task: GuideTask) -> Guide:
         command=f"{terms.program} {login.alias}",
         plainCommand=shlex.join(plain),
         included=task.included,
+        debugger=task.debugger,
         links=[LinkWire(editor=each.editor, name=each.name, url=each.url) for each in editors],
         pycharm=PyCharmWire(
             server=way.server,

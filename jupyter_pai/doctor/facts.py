@@ -36,6 +36,7 @@ done
 [ -n "${{HOME:-}}" ] && [ -w "$HOME" ] && say home_free_kb "$(free_kb "$HOME")"
 for tool in {" ".join(TOOLS)}; do command -v "$tool" >/dev/null 2>&1 && say tool "$tool"; done
 say python "$(python3 -c 'import sys; print(sys.version.split()[0])' 2>/dev/null)"
+say debugger "${{PAI_DEBUG_DIR:+yes}}"
 say python_path "$(command -v python3 2>/dev/null)"
 say end yes
 """
@@ -76,6 +77,7 @@ class Facts:
     tools: frozenset[str] = field(default_factory=frozenset)
     python: tuple[int, ...] | None = None
     python_path: str = ""
+    debugger: bool = False
     place: str = ""
     place_bytes: int | None = None
     runs_programs: bool = False
@@ -127,6 +129,7 @@ def read(text: str) -> Facts:
         tools=frozenset(said.get("tool", ())),
         python=version(last("python")),
         python_path=last("python_path"),
+        debugger=last("debugger") == "yes",
         place=last("place"),
         place_bytes=_kilobytes(last("place_free_kb")),
         runs_programs=last("runs") == "yes",

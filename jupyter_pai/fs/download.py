@@ -7,7 +7,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from jupyter_pai.errors import ClientError
+from jupyter_pai.errors import NotFound
 from jupyter_pai.fs.backend_files import BackendFiles
 from jupyter_pai.fs.places import below, wrong
 from jupyter_pai.fs.upload import PART_BYTES, Progress
@@ -17,7 +17,7 @@ async def download(files: BackendFiles, path: str, target: Path, progress: Progr
     """Copy a file or directory to ``target``; the number of files. Raises ClientError."""
     there = await files.stat(path)
     if not there.exists:
-        raise ClientError(f"{path} does not exist.", code="NoFileError", hint="`pai fs ls` lists the files.")
+        raise NotFound(f"{path} does not exist.", code="NoFileError", hint="`pai fs ls` lists the files.")
     try:
         if not there.directory:
             await _file(files, path, target, progress)

@@ -17,12 +17,16 @@ ALWAYS_EXCLUDED = (".git",)
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file to upload; ``relative`` has ``/`` between names and is empty when the file itself was named."""
+    """A file to upload; ``relative`` has ``/`` between names and is empty when the file itself was named.
+
+    ``sha256``: what it must be, where that is known; a file that has changed since is refused.
+    """
 
     path: Path
     relative: str
     size: int
     modified: float  # seconds since the epoch
+    sha256: str = ""
 
 
 @dataclass(frozen=True)

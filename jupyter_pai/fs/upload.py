@@ -121,8 +121,12 @@ async def _upload_file(files: BackendFiles, known: _Known, source: LocalFile, pa
 
 
 def _is_same(there: RemoteFile, source: LocalFile) -> bool:
-    """Whether the file was uploaded since it was changed last, as far as size and times tell."""
-    unchanged = there.size == source.size and there.modified >= source.modified + MARGIN_S
+    """Whether the file was uploaded since it was changed last, as far as size and times tell.
+
+    A path that names a file by its digest has one content for ever.
+    """
+    unchanged = bool(source.sha256) and there.size == source.size
+    unchanged |= there.size == source.size and there.modified >= source.modified + MARGIN_S
     return there.exists and not there.directory and unchanged
 
 
@@ -138,7 +142,7 @@ async def _send(files: BackendFiles, source: LocalFile, path: str, offset: int, 
                 data = await _part(file, source, min(PART_BYTES, source.size - offset))
                 digest.update(data)
                 last = offset + len(data) == source.size
-                sha256 = digest.hexdigest() if last else ""
+                sha256 = source.sha256 or digest.hexdigest() if last else ""
                 await files.write(path, data, offset=offset, size=source.size, sha256=sha256)
                 offset += len(data)
                 progress(len(data))

@@ -128,7 +128,8 @@ class JobProvisioner(KernelProvisionerBase):
     def description(self) -> dict[str, str]:
         """How the kernel stands, for the panel."""
         assert self.remote is not None
-        return {"id": self.kernel_id or "", "job": self.job, "state": self.remote.state, "reason": self.remote.waiting}
+        reason = self.remote.waiting or self.remote.died
+        return {"id": self.kernel_id or "", "job": self.job, "state": self.remote.state, "reason": reason}
 
     async def attach(self, place: Place, key: str) -> KernelConnectionInfo:
         """Take a kernel that runs already, with the key of its messages. Whether it still does is seen later."""

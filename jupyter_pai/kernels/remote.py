@@ -36,6 +36,9 @@ TICK_S, SLEPT_S = 5.0, 30.0
 """How often the clock is looked at, and the gap that means that the machine slept: then it connects again."""
 SHUTDOWN_S = 10.0
 """How long the end of a kernel waits for a connection that is broken."""
+LACKED_MEMORY = (
+    "The kernel was killed because its task has used up its memory. Use less of it, or give the job more (memoryMB)."
+)
 NOISE_BYTES = 256 * 1024
 BOOTSTRAP = (
     "import json,sys;r=json.loads(sys.stdin.buffer.readline());"
@@ -84,6 +87,8 @@ class RemoteKernel:
         self.place = place
         self.status: int | None = None
         self.reason = ""
+        self.died = ""
+        """Why the kernel was ended that is started again now, where that is known."""
         self.waiting = ""
         self._log = log
         self._keep_s = keep_s
@@ -210,6 +215,9 @@ class RemoteKernel:
             if not waiting.done():
                 waiting.set_result(value)
         if value.get("event") == "ended" or (value.get("event") == "state" and value["status"] is not None):
+            if value.get("lacked_memory"):
+                self.died = LACKED_MEMORY
+                self._log.warning("Kernel in job %s: %s", self.place.job, self.died)
             self._over(value["status"])
 
     def _over(self, status: int, reason: str = "") -> None:

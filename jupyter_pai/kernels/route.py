@@ -86,7 +86,8 @@ class Route:
         except NotFound as error:
             raise Ended(error.message) from error
         if job["state"] in FINAL_STATES:
-            raise Ended(f"Job {job['name']} has ended ({job['state']}). Its kernels ended with it.")
+            why = f": {job['exit']['message']}" if job["state"] == "FAILED" and job["exit"] is not None else ""
+            raise Ended(f"Job {job['name']} has ended ({job['state']}{why}). Its kernels ended with it.")
         if job["state"] == "WAITING" and self._was_there:
             raise Ended(f"Job {job['name']} waits to be started again. Its kernels have ended.")
         if job["state"] != "RUNNING" or not _reachable(client, job, place.task):

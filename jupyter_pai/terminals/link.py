@@ -101,9 +101,9 @@ class TerminalLink:
         said = next((line.strip() for line in reversed(lines) if line.strip()), f"OpenSSH ended with status {status}.")
         if "subsystem request failed" in said:
             return ClientError(
-                "The SSH server of this task has no persistent terminals: tasks on Kubernetes have none yet.",
+                "The SSH server of this task has no persistent terminals: an earlier release started it.",
                 code="NotImplementedError",
-                hint="Use `pai ssh`. If an earlier backend started the task, run the job again.",
+                hint="Use `pai ssh`, or run the job again.",
             )
         return ClientError(said, code="UnavailableError")
 

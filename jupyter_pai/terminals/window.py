@@ -121,7 +121,7 @@ def _raw() -> Iterator[None]:
 
     before = termios.tcgetattr(_STDIN)
     try:
-        tty.setraw(_STDIN)
+        tty.setraw(_STDIN, termios.TCSADRAIN)  # what was typed already is not thrown away
         yield
     finally:
         termios.tcsetattr(_STDIN, termios.TCSADRAIN, before)

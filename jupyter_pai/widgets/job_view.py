@@ -14,11 +14,12 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from jupyter_pai import render
+from jupyter_pai.api import Job
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import ClientError
 from jupyter_pai.following import Observer, follow
 from jupyter_pai.log_text import incremental_decoder
-from jupyter_pai.sync import Client
+from jupyter_pai.sync import Client, shared
 from jupyter_pai.widgets.output import JobBundle, job_bundle
 from jupyter_pai.wire import FINAL_STATES
 from jupyter_pai.wire_types import JobDetail
@@ -33,11 +34,11 @@ REDRAW_INTERVAL_S = 0.2
 """An output is sent at most this often: each time with the whole end of the log."""
 
 
-class JobView:
-    """A live view of one job. ``job`` is its latest detail; where nothing else can be shown, it is its text."""
+class JobView(Job):
+    """A job with a live view. ``job`` is its latest detail; where nothing else can be shown, it is its text."""
 
     def __init__(self, endpoint: Endpoint, job: JobDetail, *, show_log: bool = True) -> None:
-        self.job = job
+        super().__init__(shared(endpoint), job)
         self._endpoint = endpoint
         self._show_log = show_log
         self._changed = threading.Condition()
@@ -52,6 +53,11 @@ class JobView:
         self._widgets: list[JobWidget] = []
         self._thread = threading.Thread(target=self._follow, name=f"pai-{job['alias']}", daemon=True)
         self._thread.start()
+
+    @property
+    def job(self) -> JobDetail:
+        """The latest detail."""
+        return self.api.detail
 
     def __repr__(self) -> str:
         text = render.job_page(self.job)
@@ -109,12 +115,10 @@ class JobView:
                 raise ClientError(self._failure)
             if not in_time:
                 raise TimeoutError(f"{self.job['name']} is still {self.job['state']} after {timeout_s} s")
+            if self._ended:
+                # Once more from the cell that waits: nbclient takes no update that came between two cells.
+                self._redraw()
             return self.job
-
-    def stop(self) -> None:
-        """Ask the job to stop."""
-        with Client(self._endpoint) as client:
-            client.stop(self.job["uid"])
 
     def _follow(self) -> None:
         """The thread's body."""
@@ -141,7 +145,7 @@ class JobView:
 
     def _on_job(self, job: JobDetail) -> None:
         with self._changed:
-            self.job, self._seen = job, _now()
+            self.api.detail, self._seen = job, _now()
             self._changed.notify_all()
         if job["state"] not in FINAL_STATES:  # the end is shown with the whole log, by _finish
             self._redraw_soon()

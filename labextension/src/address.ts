@@ -15,11 +15,13 @@ export interface ISight {
 
 /**
  * Why no address works: the port of the backend is not forwarded to this computer (`port`), the backend has no domain for
- * services (`domain`), or names below its domain do not lead to it from here (`names`).
+ * services (`domain`), names below its domain do not lead to it from here (`names`), or a service of another user, which
+ * opens at its own address only, cannot be reached there (`guest`).
  */
 export type Missing =
   | { readonly kind: 'port'; readonly port: string }
   | { readonly kind: 'domain' }
+  | { readonly kind: 'guest' }
   | { readonly kind: 'names'; readonly domain: string };
 
 /** Where to send the browser, or why nowhere. */
@@ -51,6 +53,9 @@ export async function wayTo(
     (await sight.reads(own.origin + REACHED, ticket.proof))
   ) {
     return { address: ticket.url };
+  }
+  if (!ticket.pathUrl) {
+    return { missing: { kind: 'guest' } };
   }
   const root = URLExt.join(baseUrl, 'pai', ticket.pathUrl.split(SIGN_IN)[0]);
   const page = ticket.isJupyter ? null : await sight.page(root);

@@ -7,20 +7,26 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ISignal } from '@lumino/signaling';
 import * as React from 'react';
-import type { PaiError } from './request';
+import type { PaiError } from './problem';
 import { CommandIDs } from './tokens';
 import type { IDocumentWarning, JobState } from './types';
 import { problemWords, stateWord } from './words';
 
-/** A state as a coloured mark and a word. */
+/** A state as a coloured mark and a word; `failed`: a success in which tasks failed is not shown as one. */
 export function StateMark(props: {
   trans: TranslationBundle;
   state: JobState;
+  failed?: boolean;
 }): JSX.Element {
   const { trans, state } = props;
+  const failed = props.failed === true && state === 'SUCCEEDED';
   return (
-    <span className="jp-pai-StateMark" data-state={state}>
-      {stateWord(trans, state)}
+    <span
+      className="jp-pai-StateMark"
+      data-failed={failed || undefined}
+      data-state={state}
+    >
+      {failed ? trans.__('Ended with failures') : stateWord(trans, state)}
     </span>
   );
 }

@@ -4,7 +4,7 @@
 
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { asPaiError } from './request';
+import { asPaiError } from './problem';
 import { problemWords } from './words';
 
 /** Say what went wrong and what to do about it. */

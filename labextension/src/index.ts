@@ -6,10 +6,14 @@ import { clientPlugin } from './client/plugin';
 import { clusterPlugin } from './cluster/plugin';
 import { connectPlugin } from './connect/plugin';
 import { detailPlugin } from './detail/plugin';
+import { notificationsPlugin } from './jobs/notifying';
 import { jobsPlugin } from './jobs/plugin';
+import { jobTablePlugin } from './jobs/table_plugin';
 import { kernelsPlugin } from './kernels/plugin';
+import { notebooksPlugin } from './notebooks/plugin';
 import { outputPlugin } from './output/plugin';
 import { submitPlugin } from './submit/plugin';
+import { sweepsPlugin } from './sweeps/plugin';
 import { terminalPlugin } from './terminal/plugin';
 
 export * from './tokens';
@@ -17,11 +21,15 @@ export * from './tokens';
 export default [
   clientPlugin,
   jobsPlugin,
+  jobTablePlugin,
+  notificationsPlugin,
   detailPlugin,
   connectPlugin,
   submitPlugin,
   terminalPlugin,
   clusterPlugin,
   outputPlugin,
-  kernelsPlugin
+  kernelsPlugin,
+  notebooksPlugin,
+  sweepsPlugin
 ];

@@ -1,138 +1,62 @@
 /**
- * The only file that talks to the network: the wire contract below `<baseUrl>pai/`.
+ * The only file that talks to the network: requests and sockets below `<baseUrl>pai/`.
  */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { AwayCode, errorOf, PaiError } from './problem';
 import { HEARTBEAT } from './stream';
-import type { Way } from './address';
-import { wayTo } from './address';
-import type { FormDialect, IFormSchema } from './form/schema';
-import type {
-  IDocumentText,
-  IJobBundle,
-  IJobKernel,
-  IJobQuery,
-  ILogPage,
-  ILogTarget,
-  IPaiClient,
-  IShares,
-  ITerminalPlace,
-  ITerminalSession,
-  ISubmissionTerms,
-  QueuePlace
-} from './tokens';
-import type {
-  IClusterUse,
-  IDoctorReport,
-  IErrorBody,
-  IFault,
-  IGuide,
-  IJobDetail,
-  IJobPage,
-  IMoved,
-  IOrphan,
-  IOrphanList,
-  IReleased,
-  IShareList,
-  ITicket,
-  ITrial,
-  IVerdict,
-  IWhy
-} from './types';
 
 /** Asks the backend for the shapes of `types.ts`; without it, it answers in OpenPAI's. */
 const OUR_SHAPES = 'application/vnd.jupyter-pai+json';
 
 /** Where the backend's API is, below the Jupyter server. */
 const API = 'pai/api/v2';
-
-/** Codes of failures that no backend reports, because none was reached. */
-export namespace AwayCode {
-  /** The Jupyter server does not answer. */
-  export const jupyter = 'JupyterAway';
-  /** The Jupyter server answers and does not know us. */
-  export const extension = 'ServerExtensionMissing';
-  /** The Jupyter server knows us and cannot reach the backend. */
-  export const backend = 'UnavailableError';
-}
-
-/** A failed request: the wire's error, or one of {@link AwayCode}. */
-export class PaiError extends Error {
-  constructor(status: number, body: Partial<IErrorBody>) {
-    super(body.message ?? '');
-    this.name = 'PaiError';
-    this.status = status;
-    this.code = body.code ?? 'UnknownError';
-    this.hint = body.hint ?? '';
-    this.faults = body.errors ?? [];
-  }
-
-  /** HTTP status; 0 when there was no answer. */
-  readonly status: number;
-  /** Stable machine word. */
-  readonly code: string;
-  /** The remedy, in a sentence; may be empty. */
-  readonly hint: string;
-  /** The places it is about. */
-  readonly faults: readonly IFault[];
-}
-
-/** What was thrown, as the error type of this package. */
-export function asPaiError(reason: unknown): PaiError {
-  if (reason instanceof PaiError) {
-    return reason;
-  }
-  const message = reason instanceof Error ? reason.message : String(reason);
-  return new PaiError(0, { code: 'UnknownError', message });
-}
-
-function isErrorBody(value: unknown): value is IErrorBody {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'code' in value &&
-    typeof value.code === 'string'
-  );
-}
-
-/** The error of a response that is not a success. */
-async function errorOf(response: Response): Promise<PaiError> {
-  const text = await response.text();
-  let body: unknown = null;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    // Not ours: a proxy's page or Jupyter's own. The status decides below.
-  }
-  if (isErrorBody(body)) {
-    return new PaiError(response.status, body);
-  }
-  if (response.status === 404) {
-    return new PaiError(404, { code: AwayCode.extension });
-  }
-  if ([502, 503, 504].includes(response.status)) {
-    return new PaiError(response.status, { code: AwayCode.backend });
-  }
-  return new PaiError(response.status, {
-    message: `${response.status} ${response.statusText}`
-  });
-}
-
-/** Marks a job that was made for a kernel and ends with it. The server extension knows it. */
-export const KERNEL_TAG = 'made-for-kernel';
-
-/** The path of a terminal, or of all in a task. */
-function terminalPath(place: Partial<ITerminalPlace>): string {
-  const { job, role, index, name } = place;
-  const parts = [job, role, index, name].filter(part => part !== undefined);
-  return ['terminals', ...parts].map(encodeURIComponent).join('/');
-}
+/** Where what the Jupyter server does itself is. */
+const SERVER = 'pai';
 
 /** How long an own address of a service may take to answer before it counts as out of reach. */
 const REACH_MS = 5_000;
 /** How much of a page is read to see which addresses it uses. */
 const PAGE_BYTES = 65_536;
+
+/** Names and values of a query; undefined and empty ones are left out. */
+export type Query = Readonly<
+  Record<string, string | number | boolean | undefined>
+>;
+
+/** A path with a query behind it. */
+export function withQuery(path: string, query: Query): string {
+  const pairs = Object.entries(query)
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([key, value]) => [key, String(value)]);
+  const text = new URLSearchParams(pairs).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** The path of these parts, each of which may hold anything. */
+export function pathOf(...parts: readonly (string | number)[]): string {
+  return parts.map(encodeURIComponent).join('/');
+}
+
+/** A request that reads is given up after so long, in milliseconds: it is asked again anyway. */
+const PATIENCE_MS = 30_000;
+/** A request without an answer for so long is told, in milliseconds. */
+const LATE_MS = 4_000;
+
+/** What `work` gives; `onLate` is called meanwhile when that takes long. */
+export async function orLate<T>(
+  work: Promise<T>,
+  onLate: (problem: PaiError) => void
+): Promise<T> {
+  const late = new PaiError(0, { code: AwayCode.silent });
+  const timer = setTimeout(() => onLate(late), LATE_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /** The beginning of a body as text; the rest is not read. */
 async function beginningOf(response: Response): Promise<string> {
@@ -148,6 +72,12 @@ async function beginningOf(response: Response): Promise<string> {
   }
   await reader?.cancel();
   return text;
+}
+
+/** A body as text, with its byte order mark where it has one: `text()` drops that. */
+export async function textOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  return decoder.decode(await response.arrayBuffer());
 }
 
 /** What `work` resolves to if it does so in time, else `otherwise`. */
@@ -167,270 +97,95 @@ async function inTime<T>(
   }
 }
 
-type Query = Readonly<Record<string, string | number | boolean | undefined>>;
-
-function withQuery(path: string, query: Query): string {
-  const pairs = Object.entries(query)
-    .filter(([, value]) => value !== undefined && value !== '')
-    .map(([key, value]) => [key, String(value)]);
-  const text = new URLSearchParams(pairs).toString();
-  return text ? `${path}?${text}` : path;
+/** A request beside its method and path. */
+export interface IRequestOptions {
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** {@link IPaiClient} over the Jupyter server's connection settings. */
-export class PaiClient implements IPaiClient {
-  constructor(settings: ServerConnection.ISettings) {
-    this._settings = settings;
+/** Requests and sockets over the Jupyter server's connection settings. Requests reject with {@link PaiError}. */
+export class Connection {
+  constructor(readonly settings: ServerConnection.ISettings) {}
+
+  /** A request to the backend whose answer is JSON of the contract's type. */
+  async json<T>(method: string, path: string, body?: string): Promise<T> {
+    return (await (await this.api(method, path, { body })).json()) as T;
   }
 
-  async jobs(query: IJobQuery): Promise<IJobPage> {
-    const path = withQuery('jobs', {
-      keyword: query.keyword,
-      state: query.states?.join(','),
-      limit: query.limit,
-      order: 'submissionTime,DESC',
-      withTotalCount: true
-    });
-    return this._json('GET', path);
+  /** The rows of a list of the backend. */
+  async rows<T>(path: string): Promise<readonly T[]> {
+    return (await this.json<{ readonly data: readonly T[] }>('GET', path)).data;
   }
 
-  async job(job: string): Promise<IJobDetail> {
-    return this._json('GET', this._jobPath(job));
-  }
-
-  async why(job: string): Promise<IWhy> {
-    return this._json('GET', `${this._jobPath(job)}/why`);
-  }
-
-  async submit(
-    document: IDocumentText,
-    terms: ISubmissionTerms = {}
-  ): Promise<IJobDetail> {
-    const { text, filename } = document;
-    const { name, replace, key } = terms;
-    const path = withQuery('jobs', {
-      name,
-      filename,
-      replace: replace ? 'true' : undefined
-    });
-    const headers: Record<string, string> = key
-      ? { 'Idempotency-Key': key }
-      : {};
-    const answer = await this._request('POST', path, text, API, headers);
-    return answer.json() as Promise<IJobDetail>;
-  }
-
-  async validate(document: IDocumentText): Promise<IVerdict> {
-    const path = withQuery('validate', { filename: document.filename });
-    return this._json('POST', path, document.text);
-  }
-
-  async trial(document: IDocumentText): Promise<ITrial> {
-    const path = withQuery('trial', { filename: document.filename });
-    return this._json('POST', path, document.text);
-  }
-
-  async schema(dialect: FormDialect): Promise<IFormSchema> {
-    return this._json('GET', withQuery('schema/job', { dialect }));
-  }
-
-  async stop(job: string): Promise<void> {
-    const path = `${this._jobPath(job)}/executionType`;
-    await this._request('PUT', path, JSON.stringify({ value: 'STOP' }));
-  }
-
-  async start(job: string): Promise<void> {
-    const path = `${this._jobPath(job)}/executionType`;
-    await this._request('PUT', path, JSON.stringify({ value: 'START' }));
-  }
-
-  async delete(job: string): Promise<void> {
-    await this._request('DELETE', this._jobPath(job));
-  }
-
-  async release(job: string, task?: string): Promise<IReleased> {
-    return this._json(
-      'POST',
-      withQuery(`${this._jobPath(job)}/release`, { task })
-    );
-  }
-
-  async move(job: string, place: QueuePlace): Promise<IMoved> {
-    const path = `${this._jobPath(job)}/move`;
-    return this._json('POST', path, JSON.stringify(place));
-  }
-
-  async use(): Promise<IClusterUse> {
-    return this._json('GET', 'cluster/use');
-  }
-
-  async orphans(): Promise<readonly IOrphan[]> {
-    return (await this._json<IOrphanList>('GET', 'cluster/orphans')).data;
-  }
-
-  async endOrphan(task: string): Promise<void> {
-    const path = `cluster/orphans/${encodeURIComponent(task)}`;
-    await this._request('DELETE', path);
-  }
-
-  async ticket(
-    job: string,
-    label: string,
-    role: string,
-    index: number
-  ): Promise<ITicket> {
-    const service = `${this._jobPath(job)}/services/${encodeURIComponent(label)}`;
-    const path = withQuery(`${service}/ticket`, { role, index });
-    return this._json('POST', path);
-  }
-
-  async shares(): Promise<IShares> {
-    const [received, given] = await Promise.all([
-      this._json<IShareList>('GET', 'shares'),
-      this._json<IShareList>('GET', withQuery('shares', { given: true }))
-    ]);
-    return { received: received.data, given: given.data };
-  }
-
-  async guide(job: string): Promise<IGuide> {
-    return this._reach('connect', job);
-  }
-
-  async doctor(job: string): Promise<IDoctorReport> {
-    return this._reach('doctor', job);
-  }
-
-  async kernels(): Promise<readonly IJobKernel[]> {
-    const answer = await this._request('GET', 'kernels', undefined, 'pai');
-    const found = (await answer.json()) as { kernels: IJobKernel[] };
-    return found.kernels;
-  }
-
-  async markForKernel(job: string): Promise<void> {
-    const path = `${this._jobPath(job)}/tag`;
-    await this._request('PUT', path, JSON.stringify({ value: KERNEL_TAG }));
-  }
-
-  async terminals(
-    task: Omit<ITerminalPlace, 'name'>
-  ): Promise<readonly ITerminalSession[]> {
-    const answer = await this._request(
-      'GET',
-      terminalPath(task),
-      undefined,
-      'pai'
-    );
-    return ((await answer.json()) as { terminals: ITerminalSession[] })
-      .terminals;
-  }
-
-  async endTerminal(place: ITerminalPlace): Promise<void> {
-    await this._request('DELETE', terminalPath(place), undefined, 'pai');
-  }
-
-  terminalSocket(place: ITerminalPlace, start: boolean): WebSocket {
-    const path = `${terminalPath(place)}/websocket`;
-    return this._socket(path, { start: start || undefined }, 'pai');
-  }
-
-  async output(job: string): Promise<IJobBundle> {
-    const path = `output/${encodeURIComponent(job)}`;
-    const answer = await this._request('GET', path, undefined, 'pai');
-    return answer.json() as Promise<IJobBundle>;
-  }
-
-  async log(
-    job: string,
-    target: ILogTarget,
-    offset: number,
-    limit: number
-  ): Promise<ILogPage> {
-    const path = withQuery(`${this._jobPath(job)}/logs`, {
-      ...target,
-      offset,
-      limit
-    });
-    const response = await this._request('GET', path);
-    const bytes = await response.arrayBuffer();
-    const first = Number(response.headers.get('X-Pai-Offset') ?? 0);
-    const next = response.headers.get('X-Pai-Next');
-    return {
-      bytes,
-      offset: first,
-      next: next === null ? first + bytes.byteLength : Number(next)
-    };
-  }
-
-  allEvents(position: number | string | null): WebSocket {
-    return this._stream('events/stream', { position: position ?? undefined });
-  }
-
-  jobEvents(job: string, after: number): WebSocket {
-    return this._stream(`${this._jobPath(job)}/events/stream`, { after });
-  }
-
-  followLog(job: string, target: ILogTarget, offset: number): WebSocket {
-    return this._stream(`${this._jobPath(job)}/logs/stream`, {
-      ...target,
-      offset
-    });
-  }
-
-  async wayTo(ticket: ITicket): Promise<Way> {
-    const base = new URL(this._settings.baseUrl, window.location.href).href;
-    const { fetch } = this._settings;
-    return wayTo(ticket, base, {
-      reads: (address, text) =>
-        inTime(async signal => {
-          const answer = await fetch(
-            new Request(address, { credentials: 'omit', signal })
-          );
-          return answer.ok && (await beginningOf(answer)) === text;
-        }, false),
-      page: address =>
-        inTime<string | null>(async signal => {
-          const answer = await ServerConnection.makeRequest(
-            address,
-            { headers: { Accept: 'text/html' }, signal },
-            this._settings
-          );
-          const type = answer.headers.get('Content-Type') ?? '';
-          const isPage = answer.ok && type.startsWith('text/html');
-          return isPage ? await beginningOf(answer) : null;
-        }, null)
-    });
-  }
-
-  private _jobPath(job: string): string {
-    return `jobs/${encodeURIComponent(job)}`;
-  }
-
-  /** A request whose answer is JSON of the contract's type. */
-  private async _json<T>(
+  /** A request to the backend. */
+  async api(
     method: string,
     path: string,
-    body?: string
-  ): Promise<T> {
-    const response = await this._request(method, path, body);
-    return (await response.json()) as T;
+    options: IRequestOptions = {}
+  ): Promise<Response> {
+    return this._request(method, URLExt.join(API, path), options);
   }
 
-  /** What the Jupyter server finds out by logging in to a task itself. */
-  private async _reach<T>(what: string, job: string): Promise<T> {
-    const path = `${what}/${encodeURIComponent(job)}`;
-    const response = await this._request('POST', path, undefined, 'pai');
-    return response.json() as Promise<T>;
+  /** A request for what the Jupyter server does or finds out itself; its answer is JSON. */
+  async server<T>(method: string, path: string, value?: object): Promise<T> {
+    const body = value && JSON.stringify(value);
+    const url = URLExt.join(SERVER, path);
+    const answer = await this._request(method, url, { body });
+    return (answer.status === 204 ? undefined : await answer.json()) as T;
+  }
+
+  /** The address of something of the backend, for a link. */
+  address(path: string, query: Query): string {
+    const { baseUrl } = this.settings;
+    return URLExt.join(baseUrl, API, this._signed(path, query));
+  }
+
+  /** A stream of the backend, with a sign of life. */
+  stream(path: string, query: Query = {}): WebSocket {
+    const alive = { ...query, heartbeat: HEARTBEAT };
+    return this._socket(URLExt.join(API, path), alive);
+  }
+
+  /** A socket of the Jupyter server itself. */
+  socket(path: string, query: Query): WebSocket {
+    return this._socket(URLExt.join(SERVER, path), query);
+  }
+
+  /** Whether a public address answers, in time and to this page, with this text. */
+  async reads(address: string, text: string): Promise<boolean> {
+    return inTime(async signal => {
+      const { fetch } = this.settings; // the browser's, which is no method of the settings
+      const answer = await fetch(
+        new Request(address, { credentials: 'omit', signal })
+      );
+      return answer.ok && (await beginningOf(answer)) === text;
+    }, false);
+  }
+
+  /** The beginning of a page below the Jupyter server; null when none answers in time. */
+  async page(address: string): Promise<string | null> {
+    return inTime<string | null>(async signal => {
+      const answer = await ServerConnection.makeRequest(
+        address,
+        { headers: { Accept: 'text/html' }, signal },
+        this.settings
+      );
+      const type = answer.headers.get('Content-Type') ?? '';
+      const isPage = answer.ok && type.startsWith('text/html');
+      return isPage ? await beginningOf(answer) : null;
+    }, null);
   }
 
   private async _request(
     method: string,
     path: string,
-    body?: string,
-    below = API,
-    headers: Readonly<Record<string, string>> = {}
+    { body, headers }: IRequestOptions
   ): Promise<Response> {
-    const url = URLExt.join(this._settings.baseUrl, below, path);
+    const url = URLExt.join(this.settings.baseUrl, path);
     let response: Response;
+    const aborter = new AbortController();
+    const give = () => aborter.abort();
+    const timer = method === 'GET' ? setTimeout(give, PATIENCE_MS) : undefined;
     try {
       response = await ServerConnection.makeRequest(
         url,
@@ -440,15 +195,21 @@ export class PaiClient implements IPaiClient {
           method,
           body,
           cache: 'reload',
+          signal: aborter.signal,
           headers: { Accept: OUR_SHAPES, ...headers }
         },
-        this._settings
+        this.settings
       );
     } catch (reason) {
+      if (aborter.signal.aborted) {
+        throw new PaiError(0, { code: AwayCode.silent });
+      }
       if (reason instanceof ServerConnection.NetworkError) {
         throw new PaiError(0, { code: AwayCode.jupyter });
       }
       throw reason;
+    } finally {
+      clearTimeout(timer);
     }
     if (!response.ok) {
       throw await errorOf(response);
@@ -456,17 +217,14 @@ export class PaiClient implements IPaiClient {
     return response;
   }
 
-  /** A stream of the backend, with a sign of life. */
-  private _stream(path: string, query: Query): WebSocket {
-    const alive = { ...query, heartbeat: HEARTBEAT };
-    return this._socket(path, alive, API);
+  private _socket(path: string, query: Query): WebSocket {
+    const { wsUrl, WebSocket } = this.settings;
+    return new WebSocket(URLExt.join(wsUrl, this._signed(path, query)));
   }
 
-  private _socket(path: string, query: Query, below: string): WebSocket {
-    const { wsUrl, appendToken, token, WebSocket } = this._settings;
+  private _signed(path: string, query: Query): string {
+    const { appendToken, token } = this.settings;
     const signed = { ...query, token: appendToken ? token : undefined };
-    return new WebSocket(withQuery(URLExt.join(wsUrl, below, path), signed));
+    return withQuery(path, signed);
   }
-
-  private readonly _settings: ServerConnection.ISettings;
 }

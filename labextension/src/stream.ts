@@ -11,8 +11,14 @@ const FREQUENCY = { interval: 1000, backoff: true, max: 30 * 1000 };
 /** Seconds of silence after which the backend sends an empty message. */
 export const HEARTBEAT = 2;
 
-/** A stream that is silent for longer is broken, in milliseconds: a page learns nothing of a half-open connection. */
-const SILENCE = 5 * 1000;
+/** A stream that is silent for longer is not known to be alive, in milliseconds. */
+const DOUBT = 4 * 1000;
+
+/** One that is silent for longer is broken, in milliseconds: a page learns nothing of a half-open connection. */
+const SILENCE = 8 * 1000;
+
+/** How often silence is looked for, in milliseconds. */
+const LOOK = 500;
 
 /** How long a connection may take to open, in milliseconds. */
 const OPENING = 20 * 1000;
@@ -73,11 +79,14 @@ export class ResumedStream implements IDisposable {
         }
       };
       const watch = window.setInterval(() => {
-        if (Date.now() - heard > (opened ? SILENCE : OPENING)) {
+        const silence = Date.now() - heard;
+        if (silence > (opened ? SILENCE : OPENING)) {
           closed(null); // its own event comes only when the other end answers
           socket.close();
+        } else if (silence > DOUBT) {
+          this._connected(false);
         }
-      }, 1000);
+      }, LOOK);
       socket.onopen = () => {
         opened = true;
         heard = Date.now();
@@ -85,6 +94,7 @@ export class ResumedStream implements IDisposable {
       };
       socket.onmessage = (message: MessageEvent) => {
         heard = Date.now();
+        this._connected(true);
         if (!this._isDisposed && message.data !== '') {
           this._options.receive(message.data);
         }
@@ -106,11 +116,13 @@ export class ResumedStream implements IDisposable {
   }
 
   private _connected(connected: boolean): void {
-    if (!this._isDisposed) {
+    if (!this._isDisposed && connected !== this._isConnected) {
+      this._isConnected = connected;
       this._options.connected?.(connected);
     }
   }
 
+  private _isConnected = false;
   private _isDisposed = false;
   private readonly _options: ResumedStream.IOptions;
   private readonly _poll: Poll;

@@ -8,18 +8,32 @@ import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { Way } from './address';
 import type { FormDialect, IFormSchema } from './form/schema';
-import type { PaiError } from './request';
+import type { INotebookRequest } from './notebooks/form';
+import type { PaiError } from './problem';
+import type { ISweepRequest } from './sweeps/form';
 import type {
+  IAttempt,
   IClusterUse,
+  IDraft,
   IDoctorReport,
+  ICodeServer,
+  IFetchedNotebook,
+  IFileEntry,
   IGuide,
   IJobDetail,
+  IJobEvent,
+  IJobMetrics,
   IJobPage,
   IJobSummary,
+  ILogMatches,
   IMoved,
+  INotebookRun,
   IOrphan,
   IReleased,
   IShare,
+  ISubmittedSweep,
+  ISweepShown,
+  ITemplate,
   ITicket,
   ITrial,
   IVerdict,
@@ -33,6 +47,9 @@ export const DOMAIN = 'jupyter_pai';
 /** What `%pai` puts into a notebook beside HTML and text. */
 export const JOB_MIME = 'application/vnd.jupyter-pai.job+json';
 
+/** What `pai.form()` puts into a notebook beside HTML and text. */
+export const FORM_MIME = 'application/vnd.jupyter-pai.form+json';
+
 /** Every command of the panel. */
 export namespace CommandIDs {
   /** Show the list of jobs. */
@@ -45,6 +62,10 @@ export namespace CommandIDs {
   export const importFile = 'pai:import-file';
   /** Open a document of the Jupyter file browser for submission. */
   export const importDocument = 'pai:import-document';
+  /** Write the open document back to its file. */
+  export const saveDocument = 'pai:save-document';
+  /** Keep the open document as a template. */
+  export const saveTemplate = 'pai:save-template';
   /** Submit the open document. */
   export const submit = 'pai:submit';
   /** Show everything about a job. */
@@ -57,10 +78,20 @@ export namespace CommandIDs {
   export const connect = 'pai:connect';
   /** Open a terminal in a task. */
   export const openTerminal = 'pai:open-terminal';
+  /** Run VS Code in a task, and open it in a new browser tab. */
+  export const openCode = 'pai:open-code';
+  /** Open a document for a job with TensorBoard of another job's output. */
+  export const newBoard = 'pai:new-tensorboard';
   /** Stop a job, after asking. */
   export const stopJob = 'pai:stop-job';
   /** Run a job that has ended again. */
   export const restartJob = 'pai:restart-job';
+  /** Show all jobs as a table in the main area. */
+  export const showTable = 'pai:show-job-table';
+  /** Stop, restart, clone, tag or delete many jobs. */
+  export const changeJobs = 'pai:change-jobs';
+  /** Open the document of a job for another submission. */
+  export const cloneJob = 'pai:clone-job';
   /** Delete a job that has ended, after asking. */
   export const deleteJob = 'pai:delete-job';
   /** Show who uses the cluster, and who waits. */
@@ -71,6 +102,14 @@ export namespace CommandIDs {
   export const endOrphan = 'pai:end-orphan';
   /** Release tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
+  /** Run the notebook in front as a job. */
+  export const runNotebook = 'pai:run-notebook';
+  /** Open the notebook of a job with its outputs, at the cell that failed. */
+  export const openNotebook = 'pai:open-notebook';
+  /** Show the jobs of a sweep. */
+  export const openSweep = 'pai:open-sweep';
+  /** Submit the open document as a sweep. */
+  export const submitSweep = 'pai:submit-sweep';
   /** Start a job and a notebook that computes in it. */
   export const newKernel = 'pai:new-kernel';
 }
@@ -105,6 +144,8 @@ export interface ILogTarget {
   readonly role: string;
   readonly index: number;
   readonly stream: LogStream;
+  /** Run of the task, from 0; the latest one when absent. */
+  readonly attempt?: number;
 }
 
 /** A piece of a log. */
@@ -121,6 +162,14 @@ export interface IJobQuery {
   readonly keyword?: string;
   /** All states when empty or absent. */
   readonly states?: readonly string[];
+  readonly username?: string;
+  readonly vc?: string;
+  readonly tag?: string;
+  /** The earliest time of submission, as the wire has times; none when absent. */
+  readonly since?: string;
+  /** `field,ASC` or `field,DESC`; newest first when absent. */
+  readonly order?: string;
+  readonly offset?: number;
   readonly limit: number;
 }
 
@@ -154,7 +203,14 @@ export interface IDocumentText {
   readonly text: string;
   /** Helps to tell JSON from YAML; empty when it never was a file. */
   readonly filename: string;
+  /** Whether its secrets are masked, since it is another user's. */
+  readonly isMasked?: boolean;
+  /** The job whose secrets its masked values are. */
+  readonly secretsOf?: string;
 }
+
+/** Where documents are kept that are not submitted. */
+export type Kept = 'templates' | 'drafts';
 
 /**
  * The backend, below the Jupyter server.
@@ -169,6 +225,14 @@ export interface IPaiClient {
   job(job: string): Promise<IJobDetail>;
   /** Why a job waits, and what would start it now. */
   why(job: string): Promise<IWhy>;
+  /** What the tasks of a job used in the last so many seconds. */
+  metrics(job: string, seconds: number): Promise<IJobMetrics>;
+  /** The attempts of a job with all runs of its tasks, the latest first. */
+  attempts(job: string): Promise<readonly IAttempt[]>;
+  /** What has happened to a job after event number `after`. */
+  events(job: string, after: number): Promise<readonly IJobEvent[]>;
+  /** The document of a job as it was submitted; masked for all but its owner. */
+  document(job: string, masked?: boolean): Promise<IDocumentText>;
   /** Submit a document. */
   submit(
     document: IDocumentText,
@@ -180,10 +244,24 @@ export interface IPaiClient {
   trial(document: IDocumentText): Promise<ITrial>;
   /** The fields of a dialect's documents. */
   schema(dialect: FormDialect): Promise<IFormSchema>;
+  /** Documents to begin with. */
+  templates(): Promise<readonly ITemplate[]>;
+  /** Documents that the user has begun to write, the newest first. */
+  drafts(): Promise<readonly IDraft[]>;
+  /** The text of a template or draft. */
+  kept(kind: Kept, name: string): Promise<string>;
+  /** Keep a document as a template or draft of the user's; the backend masks its secrets. */
+  keep(kind: Kept, name: string, document: IDocumentText): Promise<void>;
+  /** What a folder of the backend's storage holds. */
+  files(folder: string): Promise<readonly IFileEntry[]>;
+  /** Delete a template or draft of the user's. */
+  discard(kind: Kept, name: string): Promise<void>;
   /** Ask a job to stop. Stopping a stopped job is no error. */
   stop(job: string): Promise<void>;
   /** Run a job that has ended again. One that goes on is left alone. */
   start(job: string): Promise<void>;
+  /** Give a job a tag. Giving it again is no error. */
+  tag(job: string, tag: string): Promise<void>;
   /** Delete a job that has ended, for good. */
   delete(job: string): Promise<void>;
   /** Release a kept task, given by its name, or of all that the job has. */
@@ -200,13 +278,28 @@ export interface IPaiClient {
   ticket(
     job: string,
     label: string,
-    role: string,
-    index: number
+    role?: string,
+    index?: number
   ): Promise<ITicket>;
   /** Who may enter whose jobs, as far as it concerns the user. */
   shares(): Promise<IShares>;
+  /** With whom a job of the user is shared, its links included. */
+  jobShares(job: string): Promise<readonly IShare[]>;
+  /** Let another user open a service of a job, for `lifetimeS` seconds. */
+  share(
+    job: string,
+    user: string,
+    label: string,
+    lifetimeS: number
+  ): Promise<void>;
+  /** Make a link for reading a service of a job, without an account; its address is told this once. */
+  makeLink(job: string, label: string, lifetimeS: number): Promise<string>;
+  /** End the share with a user, or the link of that name. */
+  endShare(job: string, user: string): Promise<void>;
   /** How programs reach a running task; of the job's first one. */
   guide(job: string): Promise<IGuide>;
+  /** Have VS Code's server run in the job's first task. */
+  codeServer(job: string): Promise<ICodeServer>;
   /** Check which programs will work with it; takes seconds. */
   doctor(job: string): Promise<IDoctorReport>;
   /** The user's terminals in a task. */
@@ -224,12 +317,34 @@ export interface IPaiClient {
     offset: number,
     limit: number
   ): Promise<ILogPage>;
+  /** Lines of a log that match a regular expression, in a part of it from a byte on. */
+  searchLog(
+    job: string,
+    target: ILogTarget,
+    pattern: string,
+    ignoreCase: boolean,
+    offset: number
+  ): Promise<ILogMatches>;
+  /** The address of a whole log as a file. */
+  logFile(job: string, target: ILogTarget): string;
   /** Kernels of the Jupyter server in jobs. Asking refreshes its list of kernel specs, too. */
   kernels(): Promise<readonly IJobKernel[]>;
   /** Mark a job as one that ends with its kernel. */
   markForKernel(job: string): Promise<void>;
   /** A job as a notebook holds it, form by form. */
   output(job: string): Promise<IJobBundle>;
+  /** Run a notebook of the Jupyter server as a job. */
+  runNotebook(run: INotebookRequest): Promise<IJobDetail>;
+  /** How far a job is with its notebook. */
+  notebookRun(job: string): Promise<INotebookRun>;
+  /** Put the notebook with its outputs among the files of the Jupyter server. */
+  fetchNotebook(job: string): Promise<IFetchedNotebook>;
+  /** Submit a document as a sweep: a job for each combination of values. */
+  submitSweep(sweep: ISweepRequest): Promise<ISubmittedSweep>;
+  /** The jobs of a sweep of the user's with their values. */
+  sweep(name: string): Promise<ISweepShown>;
+  /** Submit all jobs of a sweep again, as a sweep of another name. */
+  cloneSweep(name: string, copy: string): Promise<ISubmittedSweep>;
   /** Events of all jobs, from `position` on or from now. */
   allEvents(position: number | string | null): WebSocket;
   /** Events of one job after number `after`. */
@@ -254,6 +369,9 @@ export interface IJobListState {
   readonly jobs: readonly IJobSummary[];
   /** How many jobs match, of which `jobs` are the newest. */
   readonly total: number;
+  /** How many jobs run and wait; while a keyword is given, as it was before. */
+  readonly running: number;
+  readonly waiting: number;
   /** Who may enter what; empty until it is known. */
   readonly shares: IShares;
   readonly keyword: string;
@@ -277,6 +395,8 @@ export interface IJobListModel extends IDisposable {
   readonly deleted: ISignal<IJobListModel, string>;
   /** Emitted with the uid of a job that had ended and runs again, in the list or not. */
   readonly restarted: ISignal<IJobListModel, string>;
+  /** Emitted with each event of a job that is pushed. */
+  readonly happened: ISignal<IJobListModel, IJobEvent>;
   /** The selected job, if it is in the list. */
   readonly selectedJob: IJobSummary | null;
   /** Read the list again; resolves when it has been applied. */

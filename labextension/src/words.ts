@@ -5,9 +5,12 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { nullTranslator } from '@jupyterlab/translation';
 import type { Missing } from './address';
-import type { PaiError } from './request';
-import { AwayCode } from './request';
+import type { IProblemWords } from './error_words';
+import { codeWords } from './error_words';
+import type { PaiError } from './problem';
+import { DOMAIN } from './tokens';
 import type { JobPhase, JobState } from './types';
 import { isFinal } from './types';
 
@@ -79,6 +82,13 @@ export function missingWords(
   label: string,
   missing: Missing
 ): string {
+  if (missing.kind === 'guest') {
+    return trans.__(
+      'A service of another user opens at its own address only, which does not lead to the backend from here. Run this in a shell of this computer: pai forward %1 %2',
+      job,
+      label
+    );
+  }
   return [
     trans.__(
       '%1 uses addresses from the root of its host, so it does not work below the path of this Jupyter server. It needs an address of its own.',
@@ -96,12 +106,12 @@ export function missingWords(
 function remedyWords(
   trans: TranslationBundle,
   label: string,
-  missing: Missing
+  missing: Exclude<Missing, { kind: 'guest' }>
 ): string {
   switch (missing.kind) {
     case 'port':
       return trans.__(
-        'This computer does not reach the backend. Forward its port beside that of Jupyter, then open %1 again: ssh -L %2:localhost:%2 SERVER',
+        'This computer does not reach the backend. Forward its port beside that of Jupyter, then open %1 again: ssh -L %2:localhost:%2 SERVER. If the backend is not on the host of Jupyter, an administrator has to set api.service_domain.',
         label,
         missing.port
       );
@@ -117,45 +127,32 @@ function remedyWords(
   }
 }
 
-/** A failure in words: what happened and what to do. */
-export interface IProblemWords {
-  readonly what: string;
-  readonly remedy: string;
-}
+/** English, which the backend's own sentences are in. */
+const ENGLISH = { trans: nullTranslator.load(DOMAIN) };
 
-/** The message for a failed request: ours without an answer, else the backend's own words. */
+/** A hint that is for a shell or a program. */
+const FOR_PROGRAMS = /curl|Authorization|[Hh]eader|`|\bpai [a-z]/;
+
+/**
+ * What went wrong and what to do. In English the backend says it best, with the names of what it is about, unless its
+ * remedy is for programs; in other languages the panel says it, and the backend's sentence follows as the detail.
+ */
 export function problemWords(
   trans: TranslationBundle,
   problem: PaiError
 ): IProblemWords {
-  switch (problem.code) {
-    case AwayCode.jupyter:
-      return {
-        what: trans.__('The Jupyter server does not answer.'),
-        remedy: trans.__('Check that it still runs; the panel tries again.')
-      };
-    case AwayCode.extension:
-      return {
-        what: trans.__('The server extension of jupyter-pai is missing.'),
-        remedy: trans.__(
-          'Run "jupyter server extension enable jupyter_pai" and restart the Jupyter server.'
-        )
-      };
-    case AwayCode.backend:
-      return {
-        what: problem.message || trans.__('The PAI backend is unavailable.'),
-        remedy:
-          problem.hint ||
-          trans.__(
-            'Jobs keep running. For details run "pai backend status" in a terminal. The panel tries again.'
-          )
-      };
-    default:
-      return {
-        what: problem.message || trans.__('The request failed.'),
-        remedy: problem.hint
-      };
-  }
+  const { code, message, hint } = problem;
+  const words = codeWords(trans, code);
+  const what = words?.what ?? trans.__('The request failed.');
+  const english = codeWords(ENGLISH.trans, code)?.what ?? 'The request failed.';
+  const isEnglish = what === english;
+  const remedy = FOR_PROGRAMS.test(hint) ? '' : hint;
+  return {
+    what: isEnglish ? message || what : [what, message].join(' ').trim(),
+    remedy: isEnglish
+      ? remedy || (words?.remedy ?? '')
+      : words?.remedy || remedy
+  };
 }
 
 /** A time of the wire as the page's language writes it; empty for none. */

@@ -55,6 +55,14 @@ describe('wayTo', () => {
     expect(way).toEqual({ missing });
   });
 
+  it('puts a service of another user at its own address or nowhere', async () => {
+    const guest = { ...LOCAL, pathUrl: '', isJupyter: true };
+    const own = await wayTo(guest, HERE, sight([local], null));
+    expect(own).toEqual({ address: guest.url });
+    const way = await wayTo(guest, HUB, sight([], null));
+    expect(way).toEqual({ missing: { kind: 'guest' } });
+  });
+
   it('knows a page that was told its path', () => {
     const path = '/user/ada/pai/s/a--j/';
     expect(leavesPath(`<img SRC = '${path}x.png'>`, path)).toBe(false);

@@ -1,5 +1,5 @@
 import { ClusterModel } from '../src/cluster/model';
-import { AwayCode } from '../src/request';
+import { AwayCode } from '../src/problem';
 import { FakeServer, Held, json } from './fake_server';
 import { clusterUse, queue, until, virtualCluster } from './wire';
 

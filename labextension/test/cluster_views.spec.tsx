@@ -202,7 +202,9 @@ describe('the page of the cluster', () => {
     server.on('POST jobs/ada~b/move', () => json(refusal, 409));
     const read = server.requests.length;
     await commands.execute(CommandIDs.moveJob, { job: 'ada~b' });
-    expect(Notification.manager.notifications[0].message).toBe('It runs.');
+    expect(Notification.manager.notifications[0].message).toBe(
+      'It runs.\nOnly waiting jobs can be moved.'
+    );
     const gets = server.requests.slice(read).map(({ method }) => method);
     expect(gets).toEqual(['POST', 'GET']);
   });

@@ -9,7 +9,8 @@ import { CommandRegistry } from '@lumino/commands';
 import { addOpenJob } from '../src/detail/commands';
 import { addJobCommands } from '../src/jobs/commands';
 import { JobListModel } from '../src/jobs/model';
-import { addSubmitCommands } from '../src/submit/commands';
+import { addSubmitCommands, cloneName } from '../src/submit/commands';
+import { decode, fileText } from '../src/submit/encoding';
 import { DocumentModel } from '../src/submit/model';
 import { CommandIDs } from '../src/tokens';
 import { FakeServer, json } from './fake_server';
@@ -106,7 +107,7 @@ describe('commands', () => {
       await acceptDialog();
       await done;
       expect(asked(STOP)).toHaveLength(1);
-      expect(asked('GET jobs')).toHaveLength(2);
+      expect(asked('GET jobs')).toHaveLength(6);
     });
 
     it('does nothing after a no', async () => {
@@ -150,7 +151,7 @@ describe('commands', () => {
       await acceptDialog();
       await done;
       expect(asked(DELETE)).toHaveLength(1);
-      expect(asked('GET jobs')).toHaveLength(2);
+      expect(asked('GET jobs')).toHaveLength(6);
     });
 
     it('does nothing after a no', async () => {
@@ -193,7 +194,7 @@ describe('commands', () => {
       expect(asked(STOP).map(({ body }) => body)).toEqual([
         JSON.stringify({ value: 'START' })
       ]);
-      expect(asked('GET jobs')).toHaveLength(2);
+      expect(asked('GET jobs')).toHaveLength(6);
     });
 
     it('says why it failed and what helps', async () => {
@@ -231,7 +232,7 @@ describe('commands', () => {
       await commands.execute(CommandIDs.releaseJob, args);
       expect(asked(RELEASE)[0].query.get('task')).toBe('worker-1');
       expect(messages()).toEqual(['Released: worker-1']);
-      expect(asked('GET jobs')).toHaveLength(2);
+      expect(asked('GET jobs')).toHaveLength(6);
     });
 
     it('lets go of all without a name, and says when there was none', async () => {
@@ -248,7 +249,9 @@ describe('commands', () => {
         json({ code: 'NoTaskError', message: 'No such task.' }, 404)
       );
       await commands.execute(CommandIDs.releaseJob, { job: 'ada~first' });
-      expect(messages()).toEqual(['No such task.']);
+      expect(messages()).toEqual([
+        'No such task.\nChoose a task of its Overview.'
+      ]);
     });
   });
 
@@ -289,13 +292,28 @@ describe('commands', () => {
       expect(said).toContain('ssh -L 9000:localhost:9000 SERVER');
     });
 
+    it('opens a service of a job that is hidden, by its label', async () => {
+      server.on('POST jobs/j9/services/web/ticket', () => json(TICKET, 201));
+      await commands.execute(CommandIDs.openService, {
+        job: 'j9',
+        label: 'web',
+        unlisted: true
+      });
+      expect(server.requests.map(({ path }) => path)).not.toContain('jobs/j9');
+      expect(
+        asked('POST jobs/j9/services/web/ticket')[0].query.get('role')
+      ).toBeNull();
+    });
+
     it('closes the tab and says why when there is no ticket', async () => {
       server.on(ticket, () =>
         json({ code: 'NoServiceError', message: 'No jupyter.' }, 404)
       );
       await commands.execute(CommandIDs.openService, { job: 'ada~first' });
       expect(tab!.close).toHaveBeenCalled();
-      expect(messages()).toEqual(['No jupyter.']);
+      expect(messages()).toEqual([
+        'No jupyter.\nChoose one of the addresses on its page.'
+      ]);
     });
 
     it('offers the address when the browser blocks the tab', async () => {
@@ -340,8 +358,10 @@ describe('commands', () => {
   describe('on documents', () => {
     let open: DocumentModel[];
     let jobPages: string[];
+    let files: Map<string, string>;
 
     beforeEach(() => {
+      files = new Map([['jobs/b.yaml', 'text of jobs/b.yaml\r\n']]);
       open = [];
       jobPages = [];
       server.on('POST validate', () =>
@@ -354,6 +374,7 @@ describe('commands', () => {
         })
       );
       addSubmitCommands(commands, {
+        client: server.client,
         model,
         trans,
         current: () => open[open.length - 1] ?? null,
@@ -361,9 +382,24 @@ describe('commands', () => {
           open.push(new DocumentModel(server.client));
           return Promise.resolve(open[open.length - 1]);
         },
-        chooseFile: () => Promise.resolve({ name: 'a.json', text: '{}' }),
+        chooseFile: () => Promise.resolve(new File(['{}'], 'a.json')),
+        textOf: file =>
+          Promise.resolve(file instanceof File ? fileText('{}') : decode(file)),
         selectedPath: () => 'jobs/b.yaml',
-        readFile: path => Promise.resolve(`text of ${path}`)
+        openedPath: () => null,
+        readFile: path => {
+          const text = files.get(path);
+          return text === undefined
+            ? Promise.reject(new Error('Not Found'))
+            : Promise.resolve({
+                bytes: new TextEncoder().encode(text),
+                changed: text
+              });
+        },
+        writeFile: (path, bytes) => {
+          files.set(path, new TextDecoder().decode(bytes));
+          return Promise.resolve(files.get(path) ?? '');
+        }
       });
       addOpenJob(commands, {
         jobs: model,
@@ -386,6 +422,65 @@ describe('commands', () => {
       expect(open[0].state).toMatchObject({ text: '{}', filename: 'a.json' });
     });
 
+    it.each([
+      ['first', ['first'], 'first_2'],
+      ['first', ['first', 'first_2'], 'first_3'],
+      ['first_2', ['first_2', 'first_3'], 'first_4'],
+      ['run_2024', [], 'run_2024_2']
+    ])('name a clone of %s beside %j %s', (name, taken, expected) => {
+      expect(cloneName(name, taken)).toBe(expected);
+    });
+
+    it.each([
+      ['as it is', {}, 0],
+      ['and tell that secrets are masked', { 'X-Pai-Masked': 'true' }, 1]
+    ])('open the document of a job %s', async (_, headers, warnings) => {
+      const text = '# a comment\nname: first\nunknown: 1\n';
+      const type = { 'Content-Type': 'application/yaml', ...headers };
+      server.on(
+        'GET jobs/ada~first/config',
+        () => new Response(text, { headers: type })
+      );
+      await commands.execute(CommandIDs.cloneJob, { job: 'ada~first' });
+      expect(open[0].state).toMatchObject({
+        text,
+        filename: 'job.yaml',
+        name: 'first_2'
+      });
+      expect(messages()).toHaveLength(warnings);
+      server.on('POST jobs', () => json(detail(), 202));
+      await open[0].submit();
+      const queries = server.requests.map(({ query }) => query);
+      expect(queries.some(query => query.has('masked'))).toBe(true);
+      const secretsOf = queries.map(query => query.get('secretsOf'));
+      expect(secretsOf.includes('ada~first')).toBe(warnings === 0);
+    });
+
+    it('open a document that shows the output of a job in TensorBoard', async () => {
+      await commands.execute(CommandIDs.newBoard, { job: 'ada~first' });
+      const { name, username, uid, image } = detail();
+      const document = JSON.parse(open[0].state.text) as {
+        taskRoles: { command: string }[];
+      };
+      expect(document).toMatchObject({
+        jobName: `${name}_board`,
+        image,
+        dataDir: `$PAI_DEFAULT_FS_URI/Output/${username}/${uid}`,
+        taskRoles: [{ portList: [{ label: 'board' }] }]
+      });
+      expect(document.taskRoles[0].command).toContain('tensorboard --logdir');
+    });
+
+    it('keep the bytes of a cloned document but for what is changed', async () => {
+      const source = '\ufeff# 注释\r\nname: first\r\nunknown: 1\r\n';
+      const utf8 = (text: string) => new TextEncoder().encode(text);
+      server.on('GET jobs/ada~first/config', () => new Response(utf8(source)));
+      await commands.execute(CommandIDs.cloneJob, { job: 'ada~first' });
+      expect(open[0].bytes()).toEqual(utf8(source));
+      open[0].edit(open[0].state.text.replace('1', '2'));
+      expect(open[0].bytes()).toEqual(utf8(source.replace('1', '2')));
+    });
+
     it('import into a new page when the one in front is in use', async () => {
       await commands.execute(CommandIDs.newJob);
       open[0].edit('mine');
@@ -396,9 +491,32 @@ describe('commands', () => {
     it('import the selected file of the Jupyter server', async () => {
       await commands.execute(CommandIDs.importDocument);
       expect(open[0].state).toMatchObject({
-        text: 'text of jobs/b.yaml',
+        text: 'text of jobs/b.yaml\n',
         filename: 'b.yaml'
       });
+    });
+
+    it('write a document back with its line breaks', async () => {
+      await commands.execute(CommandIDs.importDocument);
+      open[0].edit('changed\n');
+      expect(open[0].state.dirty).toBe(true);
+      await commands.execute(CommandIDs.saveDocument);
+      expect(files.get('jobs/b.yaml')).toBe('changed\r\n');
+      expect(open[0].state.dirty).toBe(false);
+    });
+
+    it('go on with a draft, or with the file when there is none', async () => {
+      server.on('GET drafts/d', () => new Response('half'));
+      await commands.execute(CommandIDs.newJob, { draft: 'd' });
+      expect(open[0].state).toMatchObject({ text: 'half', dirty: true });
+      server.on('GET drafts/e', () => json({ code: 'NoFileError' }, 404));
+      await commands.execute(CommandIDs.newJob, {
+        draft: 'e',
+        filename: 'b.yaml',
+        path: 'jobs/b.yaml'
+      });
+      expect(open[1].state.dirty).toBe(false);
+      expect(open[1].state.file?.path).toBe('jobs/b.yaml');
     });
 
     it('are offered for job documents only', () => {

@@ -5,15 +5,27 @@ import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
 import { addConnect } from '../src/connect/commands';
 import { ConnectModel } from '../src/connect/model';
+import { launchJson } from '../src/connect/programs';
 import { Connect } from '../src/connect/view';
 import { JobListModel } from '../src/jobs/model';
 import { CommandIDs } from '../src/tokens';
 import { FakeServer, Held, json } from './fake_server';
-import { acceptDialog, waitForDialog } from '@jupyterlab/testing';
-import { guide, report } from './wire';
+import { acceptDialog, framePromise, waitForDialog } from '@jupyterlab/testing';
+import { detail, guide, report, share } from './wire';
 
 const trans = nullTranslator.load('jupyter_pai');
 const GUIDE = 'POST connect/ada~first';
+const WEB = {
+  label: 'web',
+  role: 'main',
+  index: 0,
+  alias: 'first--web',
+  port: 8000,
+  url: 'http://first--web.localhost:9000/',
+  pathUrl: '/s/first--web/',
+  state: 'RUNNING'
+} as const;
+const SHARES = 'GET jobs/ada~first/shares';
 const DOCTOR = 'POST doctor/ada~first';
 
 describe('connecting to a job', () => {
@@ -56,6 +68,31 @@ describe('connecting to a job', () => {
     expect(host.textContent).toContain('SHA256:abc');
   });
 
+  it('has VS Code run, shows its password, and opens the port that no page lists', async () => {
+    const commands = new CommandRegistry();
+    const opened: unknown[] = [];
+    commands.addCommand(CommandIDs.openService, {
+      describedBy: { args: { type: 'object' } },
+      execute: args => opened.push(args)
+    });
+    const jobs = new JobListModel({ client: server.client });
+    addConnect(commands, { client: server.client, jobs, trans });
+    server.on('POST code/ada~first', () =>
+      json({ label: 'http', password: 'f00d' })
+    );
+    const done = commands.execute(CommandIDs.openCode, { job: 'ada~first' });
+    await waitForDialog();
+    while (!document.body.textContent?.includes('f00d')) {
+      await framePromise(); // a dialog shows what React renders a moment later
+    }
+    await acceptDialog();
+    await done;
+    expect(opened).toEqual([
+      { job: 'ada~first', label: 'http', unlisted: true }
+    ]);
+    jobs.dispose();
+  });
+
   it('says what a share allows, and offers no program that needs more', async () => {
     const terms = { sharedBy: 'ada', only: ['sftp'], until: null };
     const reached = guide({ command: 'sftp first', links: [], ...terms });
@@ -68,6 +105,86 @@ describe('connecting to a job', () => {
     expect(host.textContent).toContain('sftp first');
     expect(host.textContent).not.toContain('Interpreter');
     expect(host.querySelector('[aria-label="Editors"]')).toBeNull();
+  });
+
+  it('shows commands for a port, TensorBoard and a debugger, within what a share allows', async () => {
+    await model.load();
+    show();
+    const told = host.querySelector('details:last-of-type')?.textContent ?? '';
+    expect(told).toContain('pai forward first LABEL');
+    expect(told).toContain('pai tensorboard first');
+    expect(
+      (JSON.parse(launchJson(guide())) as { configurations: object[] })
+        .configurations[0]
+    ).toMatchObject({
+      connect: { host: '127.0.0.1', port: 5678 },
+      pathMappings: [{ localRoot: '${workspaceFolder}', remoteRoot: '/work' }]
+    });
+    server.on(GUIDE, () => json(guide({ links: [], only: ['port:web'] })));
+    await model.load();
+    show();
+    expect(host.textContent).toContain('pai forward first LABEL');
+    expect(host.textContent).not.toContain('pai debug');
+  });
+
+  it('lists shares and links of the job, makes and ends them', async () => {
+    const given = [
+      share(),
+      share({ user: 'link:1', isLink: true, services: ['web'] })
+    ];
+    server.on(SHARES, () => json({ data: given }));
+    server.on('GET jobs/ada~first', () =>
+      json(detail({ services: [WEB, { ...WEB, index: 1 }] }))
+    );
+    server.on('POST jobs/ada~first/links', () =>
+      json({ ...share(), url: 'http://x/.pai/link#secret' }, 201)
+    );
+    server.on('POST jobs/ada~first/shares', () => json(share(), 201));
+    server.on('DELETE jobs/ada~first/shares/link:1', () => {
+      given.pop();
+      return new Response(null, { status: 204 });
+    });
+    await model.loadShares();
+    show();
+    expect(host.querySelector('[data-share="link:1"]')?.textContent).toContain(
+      'Link for reading web · until the job ends'
+    );
+    expect(
+      host.querySelectorAll('[aria-label="Service to share"] option')
+    ).toHaveLength(1);
+    await model.share('web', '', 60);
+    show();
+    expect(host.querySelector('[role="status"]')?.textContent).toContain(
+      '#secret'
+    );
+    await model.share('web', 'bob', 60);
+    await model.endShare('link:1');
+    show();
+    expect(host.textContent).not.toContain('#secret');
+    expect(host.querySelectorAll('[data-share]')).toHaveLength(1);
+    const bodies = server.requests
+      .filter(({ method }) => method === 'POST')
+      .map(({ body }) => JSON.parse(body) as object);
+    expect(bodies).toEqual([
+      { label: 'web', lifetimeS: 60 },
+      { user: 'bob', only: ['port:web'], lifetimeS: 60 }
+    ]);
+  });
+
+  it('shows no shares of a job of another user, and says why one cannot be made', async () => {
+    server.on(SHARES, () => json({ code: 'NoJobError' }, 404));
+    await model.loadShares();
+    show();
+    expect(host.querySelector('[aria-label="Shares"]')).toBeNull();
+    expect(host.querySelector('[role="alert"]')).toBeNull();
+    server.on('POST jobs/ada~first/shares', () =>
+      json({ code: 'NoUserError', message: 'There is no user eve.' }, 404)
+    );
+    await model.share('web', 'eve', 60);
+    show();
+    expect(host.querySelector('[role="alert"]')?.textContent).toContain(
+      'There is no user eve.'
+    );
   });
 
   it('says why a task cannot be reached and what helps', async () => {

@@ -106,6 +106,7 @@ describe('DetailModel', () => {
 
   it('shows no log before the task has started', async () => {
     answer(withTask({ startedTime: null, state: 'WAITING' }));
+    model.showTab('logs');
     await model.refresh();
     expect(model.state.log).toBeNull();
     answer();
@@ -118,6 +119,7 @@ describe('DetailModel', () => {
   });
 
   it('keeps the log while the task is the same and changes it with a retry', async () => {
+    model.showTab('logs');
     await model.refresh();
     const first = model.state.log;
     await model.refresh();
@@ -132,5 +134,78 @@ describe('DetailModel', () => {
     await model.refresh();
     model.showLog({ role: 'worker', index: 0, stream: 'stderr' });
     expect(model.state.log?.target.stream).toBe('stderr');
+  });
+
+  it('reads no log before it is looked at', async () => {
+    await model.refresh();
+    expect(model.state.log).toBeNull();
+    expect(server.requests.map(({ path }) => path)).toEqual(['jobs/ada~first']);
+  });
+
+  it('shows the log of an earlier run, though the task waits again', async () => {
+    const uid = 'j1-worker-0-1';
+    answer(withTask({ uid, attempt: 1, startedTime: null, state: 'WAITING' }));
+    await model.refresh();
+    model.showLog({ role: 'worker', index: 0, stream: 'all', attempt: 0 });
+    expect(model.state.log?.taskUid).toBe('j1-worker-0-0');
+    await until(() =>
+      server.requests.some(({ query }) => query.get('attempt') === '0')
+    );
+    model.showLog({ role: 'worker', index: 0, stream: 'all' });
+    expect(model.state.log).toBeNull();
+  });
+
+  it('reads the history when it is looked at, and then only what is new', async () => {
+    const event = (seq: number, type: string) => ({
+      job: 'j1',
+      seq,
+      at: '2026-11-21T10:00:00Z',
+      type,
+      payload: {}
+    });
+    server.on('GET jobs/ada~first/job-attempts', () => json({ data: [] }));
+    server.on('GET jobs/ada~first/events', ({ query }) =>
+      json({
+        data: [
+          event(1, 'job.submitted'),
+          event(2, 'task.state'),
+          event(3, 'job.exit')
+        ].filter(({ seq }) => seq > Number(query.get('after')))
+      })
+    );
+    await model.refresh();
+    model.showTab('history');
+    await until(() => model.state.attempts !== null);
+    model.showTab('history');
+    await until(() =>
+      server.requests.some(({ query }) => query.get('after') === '3')
+    );
+    expect(model.state.timeline.map(({ seq }) => seq)).toEqual([1, 3]);
+  });
+
+  it('tells why another document cannot be read, and keeps its own', async () => {
+    server.on(
+      'GET jobs/ada~first/config',
+      () =>
+        new Response('{"a": 1}', {
+          headers: { 'Content-Type': 'application/json' }
+        })
+    );
+    server.on('POST validate', () =>
+      json({ valid: true, spec: { name: 'a' } })
+    );
+    server.on('GET jobs/none/config', () =>
+      json({ code: 'NoJobError', message: 'There is no job none.' }, 404)
+    );
+    await model.refresh();
+    model.showTab('document');
+    await until(() => model.state.documents !== null);
+    await model.compare('none');
+    expect(model.state.problem?.message).toBe('There is no job none.');
+    expect(model.state.other).toBeNull();
+    expect(model.state.documents).toEqual({
+      submitted: { text: '{"a": 1}', filename: 'job.json', isMasked: false },
+      resolved: '{\n  "name": "a"\n}'
+    });
   });
 });

@@ -5,7 +5,8 @@
  */
 
 import { ServerConnection } from '@jupyterlab/services';
-import { PaiClient } from '../src/request';
+import { clientOver } from '../src/client/client';
+import type { IPaiClient } from '../src/tokens';
 
 /** A request as it reached the server. */
 export interface IRequest {
@@ -78,19 +79,26 @@ export class FakeSocket {
 export class FakeServer {
   constructor() {
     FakeSocket.opened = [];
+    const answer = (input: RequestInfo) => this._answer(input as Request);
     this.settings = ServerConnection.makeSettings({
       baseUrl: 'http://127.0.0.1:8888/base/',
       wsUrl: 'ws://127.0.0.1:8888/base/',
       token: 'secret',
       appendToken: true,
-      fetch: (input: RequestInfo) => this._answer(input as Request),
+      // As a method of another object the browser's own refuses, too.
+      fetch: async function (this: unknown, input: RequestInfo) {
+        if (this) {
+          throw new TypeError('Illegal invocation');
+        }
+        return answer(input);
+      },
       WebSocket: FakeSocket as unknown as typeof WebSocket
     });
-    this.client = new PaiClient(this.settings);
+    this.client = clientOver(this.settings);
   }
 
   readonly settings: ServerConnection.ISettings;
-  readonly client: PaiClient;
+  readonly client: IPaiClient;
   readonly requests: IRequest[] = [];
 
   /** Answer requests such as `GET jobs` by `handler`; the last one given counts. */

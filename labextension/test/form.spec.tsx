@@ -3,10 +3,17 @@ import * as React from 'react';
 import { act } from 'react-dom/test-utils';
 import type { Root } from 'react-dom/client';
 import { createRoot } from 'react-dom/client';
-import { linesOf, scalarOf } from '../src/form/fields';
+import { linesOf, scalarOf } from '../src/form/own_fields';
 import { FormModel, Schemas } from '../src/form/model';
 import type { Json } from '../src/form/paths';
-import { clusterChoices, gpusByType } from '../src/form/pickers';
+import {
+  clusterChoices,
+  folderOf,
+  gpuChoices,
+  gpusByType,
+  shareOf
+} from '../src/form/pickers';
+import { recentImages, remember } from '../src/form/recent';
 import { added, duplicated, freeName, rolesOf } from '../src/form/roles';
 import type { Change } from '../src/form/remedies';
 import { remedied, remedyOf } from '../src/form/remedies';
@@ -22,7 +29,7 @@ import {
 } from '../src/form/schema';
 import { errorsBelow, FormView } from '../src/form/view';
 import { DocumentModel } from '../src/submit/model';
-import { replacement } from '../src/submit/view';
+import { replacement } from '../src/submit/twin';
 import type { IClusterUse } from '../src/types';
 import { FakeServer, json } from './fake_server';
 import { until } from './wire';
@@ -189,17 +196,24 @@ describe('fields', () => {
       gpuTypes: ['V100'],
       gpus: 4,
       usedGpus: 1,
-      badGpus: 0
+      badGpus: 0,
+      cpus: 16,
+      memoryMb: 65536
     };
     const use = {
       virtualClusters: [
-        { name: 'a', granted: true, cells: [{ free: 3, owned: 8 }] },
+        {
+          name: 'a',
+          granted: true,
+          mostGpus: 4,
+          cells: [{ free: 3, owned: 8 }]
+        },
         { name: 'b', granted: false, cells: [] }
       ],
       nodes: [node, { ...node, ready: false }, { ...node, usedGpus: 4 }]
     } as unknown as IClusterUse;
     expect(clusterChoices(use, trans)).toEqual([
-      { value: 'a', note: '3 of 8 GPUs free' }
+      { value: 'a', note: '3 of 8 GPUs free now, you may use 4' }
     ]);
     expect(gpusByType(use).get('V100')).toEqual({
       free: 3,
@@ -207,6 +221,32 @@ describe('fields', () => {
       largest: 3
     });
     expect(clusterChoices(null, trans)).toEqual([]);
+    expect(gpuChoices(use, trans)).toEqual([
+      { value: '1', note: 'free on 1 node' },
+      { value: '2', note: 'free on 1 node' },
+      { value: '4', note: 'free on 0 nodes' }
+    ]);
+    const v2 = { resourcePerInstance: { gpu: 2 } };
+    expect(shareOf(use, v2, 'memoryMb')).toEqual({ gpus: 2, share: 32768 });
+    expect(shareOf(use, { gpuNumber: 2 }, 'cpus')?.share).toBe(8);
+    expect(shareOf(use, { gpuNumber: 8 }, 'cpus')).toBeNull();
+    expect(shareOf(use, { gpuNumber: 0 }, 'cpus')).toBeNull();
+  });
+
+  it('know the folder of the storage that is typed in, and images used before', () => {
+    expect(folderOf('$PAI_DEFAULT_FS_URI/ada/da')).toBe(
+      '$PAI_DEFAULT_FS_URI/ada/'
+    );
+    expect(folderOf('/data/da')).toBe('');
+    const uri = 'python:3.11';
+    const needed = [
+      { type: 'dockerimage', uri },
+      { type: 'data', uri: 'x' }
+    ];
+    remember({ prerequisites: needed });
+    remember({ image: 'pytorch:2' });
+    remember({ image: '' });
+    expect(recentImages()).toEqual(['pytorch:2', 'python:3.11']);
   });
 
   it('have the faults that are about them', () => {
@@ -226,7 +266,14 @@ describe('fields', () => {
 
 describe('a remedy', () => {
   const change = (kind: string, more: object = {}) =>
-    ({ kind, vc: '', leafType: '', after: 0, ...more }) as unknown as Change;
+    ({
+      kind,
+      vc: '',
+      leafType: '',
+      role: 'a',
+      after: 0,
+      ...more
+    }) as unknown as Change;
   const V1: Json = { taskRoles: [{ name: 'a', gpuNumber: 64 }] };
   const V2: Json = { taskRoles: { a: { instances: 9 } } };
 
@@ -255,11 +302,20 @@ describe('a remedy', () => {
     });
   });
 
+  it('changes the role that it is of, and says which, among several', () => {
+    const two: Json = { taskRoles: [{ name: 'a' }, { name: 'b' }] };
+    const less = change('smaller-tasks', { role: 'b', after: 1 });
+    expect(remedyOf(trans, two, 'v1', less)?.label).toMatch(/^b: /);
+    expect(made(two, 'v1', less)).toEqual({
+      taskRoles: [{ name: 'a' }, { name: 'b', gpuNumber: 1 }]
+    });
+  });
+
   it('is not offered where it is not the document’s, or of which role is not known', () => {
     expect(made(V1, 'v1', change('opportunistic'))).toBeNull();
     expect(made(V1, 'v1', change('uncordon'))).toBeNull();
-    const two: Json = { taskRoles: [{ name: 'a' }, { name: 'b' }] };
-    expect(made(two, 'v1', change('smaller-tasks', { after: 1 }))).toBeNull();
+    const other = change('smaller-tasks', { role: 'gone', after: 1 });
+    expect(made(V1, 'v1', other)).toBeNull();
   });
 });
 
@@ -364,7 +420,11 @@ describe('the form', () => {
       act(() =>
         root.render(
           <FormView
-            context={{ images: [], browse: null }}
+            context={{
+              images: [],
+              browse: null,
+              names: () => Promise.resolve([])
+            }}
             id="f"
             language="en"
             model={model}

@@ -5,7 +5,7 @@ import { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
-import { JobDetail } from '../src/detail/view';
+import { JobDetail } from '../src/detail/overview';
 import type { IIdle } from '../src/types';
 import { timeText } from '../src/words';
 import { detail } from './wire';
@@ -17,9 +17,11 @@ const WARNING = 'It is stopped at nine.';
 
 function shown(idle: IIdle | null): string {
   const host = document.createElement('div');
-  const state = { job: detail({ idle }), why: null, problem: null };
+  const job = detail({ idle });
+  const state = { job, why: null, problem: null };
   const props = {
     model: { state },
+    job,
     commands: new CommandRegistry(),
     trans: nullTranslator.load('jupyter_pai')
   } as unknown as Parameters<typeof JobDetail>[0];

@@ -1,5 +1,6 @@
 import { JobListModel } from '../src/jobs/model';
-import { AwayCode } from '../src/request';
+import { AwayCode } from '../src/problem';
+import type { IRequest } from './fake_server';
 import { FakeServer, Held, json } from './fake_server';
 import { page, until } from './wire';
 
@@ -17,17 +18,24 @@ describe('JobListModel', () => {
     model.dispose();
   });
 
-  const asked = () => server.requests.filter(each => each.path === 'jobs');
+  /** Whether a request is for the rows themselves, not for those on nodes or a number. */
+  const isList = ({ path, query }: IRequest) =>
+    path === 'jobs' &&
+    query.get('state') !== 'RUNNING,STOPPING' &&
+    query.get('limit') !== '0';
+  const asked = () => server.requests.filter(isList);
   const names = () => model.state.jobs.map(job => job.name);
 
   it('drops an answer that arrives after a later one', async () => {
     const early = new Held();
     const late = new Held();
     const answers = [early, late];
-    server.on('GET jobs', () => answers.shift()!.answer);
+    server.on('GET jobs', request =>
+      isList(request) ? answers.shift()!.answer : json(page())
+    );
     const first = model.refresh();
     const second = model.refresh();
-    await until(() => server.requests.length === 2);
+    await until(() => asked().length === 2);
     late.release(json(page('new')));
     await second;
     early.release(json(page('old')));
@@ -58,6 +66,18 @@ describe('JobListModel', () => {
     await model.refresh();
     expect(names()).toEqual(['a', 'b']);
     expect(model.state.problem).toBeNull();
+  });
+
+  it('has what runs before what waits, and both their numbers', async () => {
+    server.on('GET jobs', request => {
+      const state = request.query.get('state');
+      const total = state === 'WAITING' ? { totalCount: 2000 } : {};
+      const rows = state === 'RUNNING,STOPPING' ? ['old'] : ['new', 'newer'];
+      return json({ ...(page(...rows) as object), ...total });
+    });
+    await model.refresh();
+    expect(names()).toEqual(['old', 'new', 'newer']);
+    expect([model.state.running, model.state.waiting]).toEqual([1, 2000]);
   });
 
   it('replaces its state and never changes it', async () => {

@@ -4,11 +4,18 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { addKernelCommands } from '../src/kernels/commands';
 import { documentOf } from '../src/kernels/form';
-import { sayEnded } from '../src/kernels/plugin';
+import { sayEnded, sayRestarted } from '../src/kernels/plugin';
 import { CommandIDs } from '../src/tokens';
 import { FakeServer, json } from './fake_server';
 import { clusterUse, detail } from './wire';
 
+const NOTHING = {
+  image: '',
+  gpuType: '',
+  gpus: 0,
+  virtualCluster: '',
+  idleTimeout: ''
+};
 const trans = nullTranslator.load('jupyter_pai');
 
 describe('kernels in jobs', () => {
@@ -85,11 +92,37 @@ describe('kernels in jobs', () => {
 
   it('leave out what was not chosen', () => {
     const made: unknown = JSON.parse(
-      documentOf({ image: 'i', gpuType: '', gpus: 2, virtualCluster: '' }, 'k')
+      documentOf({ ...NOTHING, image: 'i', gpus: 2 }, 'k')
     );
+    expect(made).not.toHaveProperty('extras');
     expect(made).not.toHaveProperty('gpuType');
     expect(made).not.toHaveProperty('virtualCluster');
     expect(made).toHaveProperty('taskRoles.0.gpuNumber', 2);
+  });
+
+  it('are stopped when nothing uses them for as long as was chosen', () => {
+    const made: unknown = JSON.parse(
+      documentOf({ ...NOTHING, idleTimeout: '8h' }, 'k')
+    );
+    expect(made).toHaveProperty('extras.idleTimeout', '8h');
+  });
+
+  it('say why they are started again', async () => {
+    server.on('GET kernels', () =>
+      json({
+        kernels: [
+          { id: 'k1', state: 'connected', reason: 'Its memory is used up.' },
+          { id: 'k2', state: 'connected', reason: '' }
+        ]
+      })
+    );
+    for (const id of ['k1', 'k2', 'k3']) {
+      await sayRestarted(server.client, trans, id);
+    }
+    const said = Notification.manager.notifications.map(n => n.message);
+    expect(said).toEqual([
+      'A kernel in a job is started again. Its memory is used up.'
+    ]);
   });
 
   it('say why they have ended', async () => {

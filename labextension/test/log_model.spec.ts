@@ -74,7 +74,9 @@ describe('LogModel', () => {
     expect(model.state.live).toBe(false);
     await until(() => sockets().length === 2);
     expect(sockets()[1].url).toContain('offset=5');
-    expect(server.requests).toHaveLength(1);
+    // One for the end of the log, and one that would tell why the socket broke.
+    const limits = server.requests.map(({ query }) => query.get('limit'));
+    expect(limits).toEqual(['262144', '0']);
   });
 
   it('says when there will be no more', async () => {
@@ -89,11 +91,132 @@ describe('LogModel', () => {
     await follow();
     const line = `${'x'.repeat(1023)}\n`;
     say(line.repeat(1024));
-    expect(model.state.generation).toBe(0);
+    const { generation } = model.state;
     say('end\n');
-    expect(model.state.generation).toBe(1);
+    expect(model.state.generation).toBe(generation + 1);
     expect(model.state.cut).toBe(true);
     expect(model.state.text.length).toBeLessThan(600 * 1024);
     expect(model.state.text.endsWith('x\nend\n')).toBe(true);
+  });
+
+  describe('of a long output', () => {
+    const lines = Array.from(
+      { length: 120_000 },
+      (_, number) => `第${String(number).padStart(6, '0')}行 ${'·'.repeat(7)}\n`
+    );
+    const all = new TextEncoder().encode(lines.join(''));
+    const lineBytes = all.length / lines.length;
+
+    const serve = (oldest = 0) =>
+      server.on(`GET ${PATH}`, ({ query }) => {
+        const asked = Number(query.get('offset'));
+        const first = Math.max(oldest, asked < 0 ? all.length + asked : asked);
+        const bytes = all.slice(first, first + Number(query.get('limit')));
+        const headers = {
+          'X-Pai-Offset': `${first}`,
+          'X-Pai-Next': `${first + bytes.length}`
+        };
+        return new Response(bytes, { headers });
+      });
+    const first = () =>
+      lines.indexOf(`${model.state.text.split('\n', 1)[0]}\n`);
+    const whole = () =>
+      lines
+        .slice(first(), first() + model.state.text.length / lines[0].length)
+        .join('') === model.state.text;
+
+    it('shows earlier parts line by line, back to the first, with little in memory', async () => {
+      serve();
+      await follow();
+      const steps = [first()];
+      while (model.state.cut) {
+        await model.showEarlier();
+        steps.push(first());
+        expect(whole()).toBe(true);
+        expect(model.state.text.length).toBeLessThan(1.3 * 1024 * 1024);
+      }
+      expect(steps.slice(-1)).toEqual([0]);
+      expect(steps).toEqual([...steps].sort((a, b) => b - a));
+      expect(model.state.atEnd).toBe(false);
+      while (!model.state.atEnd) {
+        await model.showLater();
+        expect(model.state.atEnd || whole()).toBe(true);
+      }
+      await until(() => sockets().length === 2);
+      expect(model.state.text.endsWith(lines[119_999])).toBe(true);
+    });
+
+    it('ends where rotation has taken the beginning', async () => {
+      serve(lineBytes * 112_000);
+      await follow();
+      await model.showEarlier();
+      await model.showEarlier();
+      expect(model.state.cut).toBe(false);
+      expect(whole()).toBe(true);
+      expect(first()).toBe(112_000);
+    });
+
+    it('goes to a line that was found, and says which it is', async () => {
+      serve();
+      await follow();
+      await model.goTo(lineBytes * 30_000);
+      const shown = model.state.text.split('\n');
+      expect(`${shown[model.state.line ?? -1]}\n`).toBe(lines[30_000]);
+      expect(model.state.atEnd).toBe(false);
+      expect(whole()).toBe(true);
+    });
+
+    it('keeps what it shows when another part cannot be read', async () => {
+      serve();
+      await follow();
+      const { text } = model.state;
+      server.on(`GET ${PATH}`, () => new Response('', { status: 503 }));
+      await model.showEarlier();
+      expect(model.state.text).toBe(text);
+      expect(model.state.problem?.code).toBe('UnavailableError');
+    });
+  });
+
+  describe('a search', () => {
+    const answers = (...parts: object[]) =>
+      server.on(
+        `GET ${PATH}/search`,
+        () => new Response(JSON.stringify(parts.shift()))
+      );
+
+    it('goes on part by part until the end', async () => {
+      tail('', 0);
+      await follow();
+      answers(
+        { matches: [{ offset: 3, text: 'a' }], next: 100, complete: false },
+        { matches: [{ offset: 103, text: 'b' }], next: 150, complete: true }
+      );
+      await model.search('a|b', true);
+      expect(model.state.search?.matches.map(each => each.offset)).toEqual([
+        3, 103
+      ]);
+      const asked = server.requests.slice(-2).map(({ query }) => query);
+      expect(asked.map(query => query.get('offset'))).toEqual(['0', '100']);
+      expect(asked[0].get('pattern')).toBe('a|b');
+      expect(asked[0].get('ignoreCase')).toBe('true');
+    });
+
+    it('gives way to a later one, and tells why one is refused', async () => {
+      const refusal = { code: 'InvalidParametersError', message: 'No.' };
+      server.on(`GET ${PATH}/search`, ({ query }) =>
+        query.get('pattern') === '('
+          ? new Response(JSON.stringify(refusal), { status: 400 })
+          : new Response(
+              JSON.stringify({ matches: [], next: 8, complete: false })
+            )
+      );
+      const endless = model.search('a', false);
+      await model.search('(', false);
+      await endless;
+      expect(model.state.search?.pattern).toBe('(');
+      expect(model.state.search?.problem?.message).toBe('No.');
+      await model.search('', false);
+      expect(model.state.search).toBeNull();
+    });
   });
 });

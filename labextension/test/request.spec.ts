@@ -1,4 +1,4 @@
-import { AwayCode, PaiError } from '../src/request';
+import { AwayCode, PaiError } from '../src/problem';
 import { FakeServer, FakeSocket, json } from './fake_server';
 import { detail } from './wire';
 

@@ -64,12 +64,23 @@ describe('ResumedStream', () => {
   it('is broken when nothing is heard, whatever the connection says', async () => {
     await until(opened(1));
     socket(0).accept();
-    const later = Date.now() + 6000;
+    const later = Date.now() + 9000;
     jest.spyOn(Date, 'now').mockReturnValue(later);
     await until(opened(2));
     jest.restoreAllMocks();
     expect(socket(0).closed).toBe(true);
     expect(connected.mock.calls).toEqual([[true], [false]]);
+  });
+
+  it('is in doubt after a short silence, and alive again when it is heard', async () => {
+    await until(opened(1));
+    socket(0).accept();
+    const late = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 4500);
+    await until(() => connected.mock.calls.length === 2);
+    socket(0).send('');
+    late.mockRestore();
+    expect(connected.mock.calls).toEqual([[true], [false], [true]]);
+    expect(FakeSocket.opened).toHaveLength(1);
   });
 
   it('receives nothing after it was disposed', async () => {

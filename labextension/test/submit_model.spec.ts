@@ -39,6 +39,33 @@ describe('DocumentModel', () => {
     expect(model.state.trial).toBeNull();
   });
 
+  it('keeps what is typed as a draft until it is submitted', async () => {
+    const kept = () =>
+      server.requests.filter(({ path }) => path === `drafts/${model.draft}`);
+    server.on(`PUT drafts/${model.draft}`, () => new Response(null));
+    server.on(`DELETE drafts/${model.draft}`, () => new Response(null));
+    server.on('POST jobs', () => json(detail(), 202));
+    model.load('{}', 'a.json');
+    expect(await model.keepDraft()).toBe(true);
+    expect(kept()).toEqual([]);
+    model.edit('{ }');
+    await until(() => kept().length === 1);
+    expect(kept()[0].body).toBe('{ }');
+    await model.submit();
+    await until(() => kept().length === 2);
+    expect(kept()[1].method).toBe('DELETE');
+    expect(model.state.dirty).toBe(false);
+  });
+
+  it('says when the backend does not take a draft', async () => {
+    server.on(`PUT drafts/${model.draft}`, () =>
+      json({ code: 'InvalidParametersError', message: 'secrets' }, 400)
+    );
+    model.edit('secrets: {');
+    expect(await model.keepDraft()).toBe(false);
+    expect(model.state.unkept?.message).toBe('secrets');
+  });
+
   it('checks a document once typing rests', async () => {
     model.edit('{');
     model.edit('{}');

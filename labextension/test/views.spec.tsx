@@ -12,8 +12,9 @@ import {
 } from '../src/detail/tasks';
 import { JobListModel } from '../src/jobs/model';
 import { JobList, rowAfterKey } from '../src/jobs/view';
-import { PaiError } from '../src/request';
-import { mimeTypeOf, placeOf } from '../src/submit/view';
+import { PaiError } from '../src/problem';
+import { mimeTypeOf } from '../src/submit/twin';
+import { placeOf } from '../src/submit/verdict';
 import { CommandIDs } from '../src/tokens';
 import type { ITask } from '../src/types';
 import { duration, problemWords, timeText } from '../src/words';
@@ -163,7 +164,8 @@ describe('the table of tasks', () => {
     const commands = new CommandRegistry();
     const describedBy = { args: { type: 'object' } };
     commands.addCommand(CommandIDs.releaseJob, { describedBy, execute });
-    const props = { job: 'ada~first', tasks, commands, trans };
+    const onLog = jest.fn();
+    const props = { job: 'ada~first', tasks, commands, trans, onLog };
     flushSync(() => createRoot(host).render(<TaskTable {...props} />));
     return host;
   };

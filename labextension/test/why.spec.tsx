@@ -64,6 +64,7 @@ describe('the note why a job waits', () => {
       vc: 'vision',
       gpus: 8,
       tasks: null,
+      sweep: '',
       runningGpus: 6,
       runningTasks: 3,
       never: false

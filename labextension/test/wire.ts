@@ -80,6 +80,7 @@ export function why(change: Partial<IWhy> = {}): IWhy {
       free: 0,
       largestFree: 0,
       within: '',
+      putOffS: 0,
       holders: [
         {
           group: 'bob~night/default',
@@ -153,6 +154,8 @@ export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
     description: '',
     idle: null,
     doubt: '',
+    sweep: '',
+    notebook: '',
     image: 'image',
     attempt: 0,
     stopReason: '',
@@ -231,6 +234,7 @@ export function virtualCluster(
   return {
     name: 'vision',
     granted: true,
+    mostGpus: null,
     cells: [cells()],
     running: [],
     unlistedJobs: 0,
@@ -266,6 +270,7 @@ export function clusterUse(change: Partial<IClusterUse> = {}): IClusterUse {
     user: 'ada',
     admin: false,
     shared: false,
+    images: [],
     virtualClusters: [virtualCluster()],
     nodes: [node()],
     ...change
@@ -297,6 +302,7 @@ export function guide(change: Partial<IGuide> = {}): IGuide {
     command: 'ssh first',
     plainCommand: 'ssh -p 2222 first@gateway.example.org',
     included: true,
+    debugger: false,
     links: [
       {
         editor: 'vscode',
@@ -328,6 +334,8 @@ export function share(change: Partial<IShare> = {}): IShare {
     uid: 'j1',
     alias: 'first',
     user: 'bob',
+    isLink: false,
+    services: [],
     only: [],
     createdBy: 'ada',
     createdAt: '2026-11-21T10:00:00Z',

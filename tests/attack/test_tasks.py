@@ -61,7 +61,7 @@ def test_a_finished_job_is_deleted_with_all_that_it_left(site: Site) -> None:
         uid = client.get("/api/v2/jobs/leaves").json()["uid"]
         assert other.delete(f"/api/v2/jobs/{uid}").status_code == 404
         ok(client.delete("/api/v2/jobs/leaves"))
-        assert client.get(f"/api/v2/jobs/{uid}").status_code == 404
+        until(lambda: client.get(f"/api/v2/jobs/{uid}").status_code == 404, LIMIT_S)
     engine = site.backend.data_dir / "engine"
     until(lambda: not [path for path in paths_below(engine) if path.name.startswith(uid) and path.is_dir()], LIMIT_S)
 

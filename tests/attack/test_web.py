@@ -102,7 +102,19 @@ def test_path_addresses_stay_below_their_prefix(site: Site, echo: str) -> None:
 
 
 OPERATIONS: list[tuple[str, str, object]] = [
-    *(("GET", path, None) for path in ("", "/config", "/events", "/logs?role=worker&index=0", "/ssh", "/why", "/key")),
+    *(
+        ("GET", path, None)
+        for path in (
+            "",
+            "/config",
+            "/events",
+            "/logs?role=worker&index=0",
+            "/logs/search?pattern=a",
+            "/ssh",
+            "/why",
+            "/key",
+        )
+    ),
     *(("GET", path, None) for path in ("/shares", "/attempts/0", "/job-attempts")),
     ("PUT", "/executionType", {"value": "STOP"}),
     ("PUT", "/tag", {"value": "mine"}),

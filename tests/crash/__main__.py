@@ -18,6 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--kills", type=int, default=100, help="how many times something is killed")
     parser.add_argument("--jobs", type=int, default=300, help="how many short jobs are submitted meanwhile")
+    parser.add_argument("--takeovers", type=int, default=60, help="how many jobs take over a workspace name meanwhile")
     parser.add_argument(
         "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="repeat a run's choices"
     )
@@ -25,7 +26,9 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pai-crash-") as scratch:
         home = options.keep or Path(scratch)
-        campaign = Campaign(home, kills=options.kills, jobs=options.jobs, seed=options.seed)
+        campaign = Campaign(
+            home, kills=options.kills, jobs=options.jobs, seed=options.seed, takeovers=options.takeovers
+        )
         findings = asyncio.run(campaign.run())
     print(json.dumps(campaign.figures(), indent=2))
     for finding in findings:

@@ -13,7 +13,8 @@ from pai_backend.model.job import Job, State
 from pai_backend.store.base import JobFilter
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import Store
-from tests.crash.backend import Backend
+from tests.crash.backend import USER, Backend
+from tests.crash.takeovers import NAME, Takeovers
 from tests.support.living_trees import stdout_of
 
 
@@ -87,15 +88,19 @@ class Expected:
         }
 
 
-async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
+async def audit(backend: Backend, expected: list[Expected], taken: Takeovers) -> list[str]:
     """Every promise that does not hold, in words."""
     store = Store(f"sqlite:///{backend.data}/pai.sqlite", KeyFile(backend.data / "secret.key"))
     await store.open()
     try:
         jobs = await _all_jobs(store)
         findings = _exits(expected, jobs) + _runs(expected, backend.runs, jobs)
+        findings += [f"nobody submitted {name}" for name in {*jobs} - {job.name for job in expected} - {*taken.jobs}]
+        held = [address.holder for address in await store.addresses.of_user(USER) if address.name == NAME]
+        findings += taken.audit(jobs, [holder.name for holder in held if holder is not None])
         findings += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.ports.leases()]
-        findings += [finding for job in jobs.values() for finding in await _history(store, job)]
+        for job in jobs.values():
+            findings += await _history(store, job, is_taken=job.name in taken.jobs)
         findings += _logs(backend, {job.name: jobs[job.name] for job in expected if not job.stop and job.name in jobs})
     finally:
         await store.aclose()
@@ -161,11 +166,14 @@ def _runs(expected: list[Expected], runs: Path, jobs: dict[str, Job]) -> list[st
     return [f"task {name!r} ran {seen[name]} times" for name in sorted(odd)]
 
 
-async def _history(store: Store, job: Job) -> list[str]:
+async def _history(store: Store, job: Job, *, is_taken: bool) -> list[str]:
     events = await store.events.of_job(job.uid, limit=100_000)
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
         return [f"{job.name}: its event log has gaps: {[event.seq for event in events]}"]
     seen = Counter(event.type for event in events)
+    if is_taken:
+        again = seen["job.restart-requested"]
+        return [] if again == job.attempt else [f"{job.name}: {again} restarts in its event log, not {job.attempt}"]
     runs = sum(task.attempt - job.attempt for task in job.tasks)
     kept = sum(bool(task.released_by) for task in job.tasks)
     wanted = {"job.exit": 1, "job.retry": job.attempt, "task.retry": runs, "task.kept": kept, "task.released": kept}

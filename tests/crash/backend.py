@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -16,15 +17,19 @@ from jupyter_pai.embedded import Embedded
 
 ROLES = ("api", "controller", "gateway", "agent")
 START_S = 60.0
-CONFIG = """\
-user: crash
+USER = "crash"
+CONFIG = f"""\
+user: {USER}
 processes: [[api], [controller], [gateway], [agent]]
-debug: {keep_s: 3}
+debug: {{keep_s: 3}}
 engine:
   nodes:
-    - {name: carol, simulated: true, cpus: 64, memory_mb: 1000000, gpus: {type: TITANX, count: 1}}
-    - {name: dan, simulated: true, cpus: 64, memory_mb: 1000000, gpus: {type: TITANX, count: 1}}
+    - {{name: carol, simulated: true, cpus: 64, memory_mb: 1000000, gpus: {{type: TITANX, count: 1}}}}
+    - {{name: dan, simulated: true, cpus: 64, memory_mb: 1000000, gpus: {{type: TITANX, count: 1}}}}
 """
+
+Headers = Mapping[str, str]
+_NONE: Headers = {}
 
 
 class Backend:
@@ -96,17 +101,40 @@ class Backend:
             raise AssertionError(f"{name}: {answer.status_code} {answer.text}")
         return True
 
+    async def took_over(self, client: httpx.AsyncClient, name: str, document: bytes) -> bool:
+        """Whether the backend has the job, which takes its workspace name from another one; asked again by its key."""
+        return await self._taken(
+            client, name, "POST", "?replace=true", content=document, more={"Idempotency-Key": f"key-of-{name}"}
+        )
+
     async def asked_to_stop(self, client: httpx.AsyncClient, name: str) -> bool:
         """Whether the backend has taken the stop request; asking twice is the same as once."""
+        return await self._taken(client, name, "PUT", f"/{name}/executionType", content=b'{"value": "STOP"}')
+
+    async def asked_to_start(self, client: httpx.AsyncClient, name: str) -> bool:
+        """The same of the request to run again; a job that goes on is left alone."""
+        return await self._taken(client, name, "PUT", f"/{name}/executionType", content=b'{"value": "START"}')
+
+    async def _taken(
+        self, client: httpx.AsyncClient, name: str, method: str, path: str, *, content: bytes, more: Headers = _NONE
+    ) -> bool:
         try:
-            path = f"{self.url}/api/v2/jobs/{name}/executionType"
-            answer = await client.put(path, json={"value": "STOP"}, headers=self.bearer)
+            headers = {**self.bearer, **more}
+            answer = await client.request(method, f"{self.url}/api/v2/jobs{path}", content=content, headers=headers)
         except (httpx.HTTPError, OSError, KeyError, json.JSONDecodeError):
             return False
         if answer.status_code >= 500:
             return False
         assert answer.status_code == 202, f"{name}: {answer.status_code} {answer.text}"
         return True
+
+    async def asked_unfinished(self, client: httpx.AsyncClient) -> list[tuple[str, str]]:
+        """As :meth:`unfinished`, asked until there is an answer."""
+        while True:
+            try:
+                return await self.unfinished(client)
+            except (httpx.HTTPError, OSError, KeyError, ValueError):
+                await self.answering()
 
     async def let_go(self, client: httpx.AsyncClient, name: str) -> None:
         """Ask for the release of a job's kept tasks; when the backend is away, somebody asks again."""

@@ -4,7 +4,7 @@ The backend runs each role in its own process. A kill hits one of them, or all a
 supervisor, which is then started again as a user's next command would. Jobs write one line each time
 their command runs, so a second run shows. Some are incremental and have tasks that are to run again, some keep
 failed tasks for debugging; of these a part is let go by hand, the others by the clock. Some want one of two GPUs, and
-preempt each other.
+preempt each other. Beside them jobs take a workspace name over from each other (``takeovers``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import httpx
 
 from tests.crash.audit import Expected, audit
 from tests.crash.backend import Backend
+from tests.crash.takeovers import Takeovers
 
 SUBMITTERS = 4
 TARGETS = ("api", "controller", "gateway", "agent", "all")
@@ -34,6 +35,8 @@ class Campaign:
     kills: int
     jobs: int
     seed: int
+    takeovers: int = 0
+    """So many jobs take a workspace name over from each other meanwhile."""
     killed: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     _progress: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -52,8 +55,10 @@ class Campaign:
                     queue.put_nowait(job)
                 killer = asyncio.create_task(self._kill(backend, rng))
                 releaser = asyncio.create_task(self._release(backend, expected))
+                taken = Takeovers(self.takeovers)
                 try:
-                    await asyncio.gather(*(self._submit(backend, queue) for _ in range(SUBMITTERS)))
+                    submitting = (self._submit(backend, queue) for _ in range(SUBMITTERS))
+                    await asyncio.gather(*submitting, taken.run(backend))
                     await killer
                     findings = await self._settled(backend, expected)
                 finally:
@@ -61,7 +66,7 @@ class Campaign:
                     (outcome,) = await asyncio.gather(releaser, return_exceptions=True)
                 if isinstance(outcome, Exception):
                     raise outcome
-            findings += await audit(backend, expected)
+            findings += await audit(backend, expected, taken)
         finally:
             await backend.stop()
         self.took_s = time.monotonic() - started
@@ -139,7 +144,7 @@ class Campaign:
         deadline = time.monotonic() + PATIENCE_S
         async with httpx.AsyncClient(timeout=30.0) as client:
             while time.monotonic() < deadline:
-                open_jobs = await backend.unfinished(client)
+                open_jobs = await backend.asked_unfinished(client)
                 if not open_jobs:
                     return []
                 await backend.something_happened()

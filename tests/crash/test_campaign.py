@@ -14,7 +14,7 @@ SEED = 2026
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio
 async def test_ten_kills_lose_nothing_and_run_nothing_twice(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path, kills=10, jobs=30, seed=SEED)
+    campaign = Campaign(tmp_path, kills=10, jobs=30, seed=SEED, takeovers=6)
     findings = await campaign.run()
     assert findings == []
     assert sum(campaign.killed.values()) == 10

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+import httpx
+
+from pai_backend.testing.free_ports import free_port
 from tests.docs.pages import read
 from tests.docs.place import Place
 
@@ -35,8 +38,17 @@ def incremental(name: str) -> dict[str, object]:
     }
 
 
+def figures_of(port: int, name: str) -> float:
+    """The sum of a figure of the controller."""
+    lines = httpx.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
 def test_payloads_have_the_documented_fields(place: Place) -> None:
-    assert place.run("PAI_BACKEND_CONFIG=examples/backend.yaml pai backend start")[0] == 0
+    port = free_port()
+    looks = "PAI_BACKEND_METRICS__SAMPLE_S=0.2 PAI_BACKEND_METRICS__IDLE_GPUS_S=1"
+    looks += f" PAI_BACKEND_CONTROLLER__METRICS_PORT={port}"
+    assert place.run(f"{looks} PAI_BACKEND_CONFIG=examples/backend.yaml pai backend start")[0] == 0
     failing = {"jobName": "failing", "image": "none", "retryCount": 1, "taskRoles": [{**ROLE, "command": "exit 3"}]}
     on_gpu = {**ROLE, "gpuNumber": 1, "command": "sleep 600"}
     sleeping = {"jobName": "sleeping", "image": "none", "taskRoles": [{**on_gpu, "taskNumber": 2}]}
@@ -47,6 +59,22 @@ def test_payloads_have_the_documented_fields(place: Place) -> None:
         for document in (failing, sleeping, keeping, incremental("again")):
             client.submit(json.dumps(document).encode())
         assert "RUNNING" in place.run_until("pai status sleeping", lambda text: "RUNNING" in text)
+        place.run_until("pai top sleeping", lambda _: figures_of(port, "pai_idle_gpus") == 2)
+        place.run_until(
+            "pai top sleeping", lambda _: any(each["type"] == "job.gpus-idle" for each in client.events("sleeping"))
+        )
+        rows = json.loads(place.run("pai top sleeping --json")[1])
+        assert [(row["node"], row["now"]["gpuPercent"], row["now"]["memoryMb"] > 0) for row in rows] == [
+            ("carol", 0, True),
+            ("dan", 0, True),
+        ]
+        assert {point["idleGpus"] for task in client.metrics("sleeping")["tasks"] for point in task["samples"]} == {1}
+        assert "2 of 2 GPUs" in place.run("pai cluster status")[1]
+        assert re.search(r"carol +ready +TITANX +1/1", place.run("pai nodes")[1])
+        assert (
+            figures_of(port, "pai_user_gpus") == figures_of(port, 'pai_node_gpus{gpu_type="TITANX",state="used"}') == 2
+        )
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").json() == {"ready": True, "message": ""}
         for each in queued:
             client.submit(json.dumps(each).encode())
         assert place.run_until("pai move late --before early", lambda text: "late" in text)

@@ -17,8 +17,16 @@ NOT_RUN = {
         "tests/integration/front/test_ssh_logins.py runs the page's commands"
     ),
     ("docs/ssh-keys.md", "pai share JOB --with bob --for 2h --only sftp --only port:jupyter"): "as above",
+    ("docs/ssh-keys.md", "pai share JOB --link LABEL --for 2d"): "as above",
     ("docs/operations.md", "pai user add eve --email eve@example.org    # shows a password once"): (
-        "tests/integration/api/test_users.py runs all of them"
+        "tests/integration/api/test_users.py and test_groups.py run all of them"
+    ),
+    (
+        "docs/operations.md",
+        "pai group set default --vc default                            # from now on everyone may use this one only",
+    ): "tests/integration/api/test_groups.py sends what they send",
+    ("docs/operations.md", "pai token add ci --scope read --scope jobs --for 30d   # shows the token once"): (
+        "tests/integration/api/test_scopes.py runs all of them"
     ),
     ("docs/operations.md", "python -m pai_backend backup /backups/2026-11-24 --config backend.yaml"): (
         "tests/integration/app/test_restore_drill.py runs the page's commands"
@@ -34,15 +42,30 @@ NOT_RUN = {
     ("docs/connect/tensorboard.md", "pai tensorboard JOB --logdir runs"): (
         "tests/integration/kernels/test_tensorboard.py runs it, with a program that is played"
     ),
+    ("docs/connect/vscode.md", "pai code JOB"): "as above",
+    ("docs/connect/vscode.md", "pai code JOB --web"): "as above",
     ("docs/connect/debug.md", "python -m debugpy --listen 127.0.0.1:5678 --wait-for-client train.py"): (
         "tests/integration/kernels/test_debug.py runs both, with other ports"
     ),
+    ("docs/connect/debug.md", "import debugpy"): "it would wait for a debugger",
     ("docs/connect/debug.md", "pai debug JOB --remote-root /work/project --write"): "as above",
     ("docs/connect/jupyter.md", "export PAI_URL=https://hub.example/user/ann/pai PAI_TOKEN=the-token-of-jupyter"): (
         "tests/ui/test_addresses.py runs it on a Jupyter server"
     ),
     ("docs/connect/jupyterhub.md", "c.Spawner.environment.update("): "tests/ui/test_hub.py runs a Hub with it",
     ("docs/connect/jupyterhub.md", 'c.JupyterHub.subdomain_host = "https://hub.example"'): "as above",
+    ("docs/form.md", "import jupyter_pai as pai"): "tests/ui/test_notebook_form.py runs the like",
+    ("docs/run.md", "pai run --gpu 1 --memory 16G -- python train.py --lr 0.1"): (
+        "tests/integration/front/test_run.py runs the like"
+    ),
+    ("docs/run.md", "pai run --code . -- python -m mypackage.train"): "as above",
+    ("docs/run.md", "pai run-notebook train.ipynb -p lr=0.1 -p epochs=3 --gpu 1"): "as above",
+    ("docs/run.md", "%%pai run --gpu 1 --send data,scaled --fetch model --image pytorch/pytorch"): "as above",
+    ("docs/run.md", "pai submit train.yaml --sweep lr=0.1,0.01 --sweep seed=1..5 --parallel 4"): "as above",
+    ("docs/run.md", "pai sweep train-3f2a            # values, state and exit of each job"): "as above",
+    ("docs/connect/sync.md", "pai sync JOB project            # changes here go to the task"): (
+        "tests/integration/front/test_run.py runs both with --once"
+    ),
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
     ("docs/scheduling.md", "from pai_backend.scheduling import Group, Ledger, Member, Wait, read_config"): (
         "tests/unit/scheduling/test_example.py runs it on the page's configuration"

@@ -11,7 +11,8 @@ import pytest
 
 from tests.docs.pages import READMES, ROOT, links, read
 
-IMAGES = ROOT / "docs" / "images"
+DOCS = ROOT / "docs"
+IMAGES = DOCS / "images"
 MAX_BYTES = 200_000
 TOOL_TIMEOUT_S = 280
 
@@ -27,8 +28,8 @@ def size(picture: Path) -> tuple[int, int]:
 def test_pictures_are_small_and_each_is_shown_somewhere() -> None:
     pictures = {path.name: path for path in IMAGES.iterdir()}
     assert all(path.stat().st_size < MAX_BYTES for path in pictures.values())
-    pages = [*READMES, *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
-    shown = {(ROOT / page).parent / link for page in pages for link in links(page)}
+    pages = [*READMES, *(str(page.relative_to(ROOT)) for part in ("", "zh-CN") for page in (DOCS / part).glob("*.md"))]
+    shown = {((ROOT / page).parent / link).resolve() for page in pages for link in links(page)}
     assert shown >= set(pictures.values())
 
 

@@ -32,7 +32,7 @@ def test_the_rows_that_are_attacked_are_those_of_the_page() -> None:
     attacked = {
         (int(number), path.name)
         for path in ATTACKS.glob("test_*.py")
-        for number in re.findall(r"pytest\.mark\.attack\((\d+),", path.read_text("utf-8"))
+        for number in re.findall(r"pytest\.mark\.attack\(\s*(\d+),", path.read_text("utf-8"))
     }
     told = {(row, name) for row, named in _rows() for name in named if "/" not in name and not name.startswith(BENCH)}
     assert told == attacked

@@ -29,6 +29,7 @@ from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine, LogStream
 from pai_backend.engine.local.accounts import SystemAccounts as TaskAccounts
+from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
 from pai_backend.model.account import Account
 from pai_backend.model.ids import TaskUid
@@ -145,9 +146,15 @@ async def running_api(
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
-    identity = Identity(store, tokens, Accounts(accounts, tokens.users(), store.grants.added_users))
+    identity = Identity(store, tokens, Accounts(accounts, tokens.users(), store.groups.directory))
     proxy = ServiceProxy(
-        store.jobs, store.secrets, engine.as_engine(), domain="localhost", signing_key="k" * 64, entrants=identity
+        store.jobs,
+        store.secrets,
+        engine.as_engine(),
+        domain="localhost",
+        signing_key="k" * 64,
+        entrants=identity,
+        shares=store.grants,
     )
     (listener,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -186,6 +193,7 @@ async def running_api(
         can_stage=can_stage,
         files=files or FileRoom(LocalFiles(directory / "fs"), shared=("team",)),
         task_reach=task_reach or TaskReach(),
+        log_place=LogPlace(directory / "logs"),
         accounts=task_accounts,
     )
     try:

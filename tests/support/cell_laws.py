@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, State, Unit, units_of
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, QuotaUnit, State, units_of
 from pai_backend.scheduling.core.trees import Trees
 
 
@@ -105,7 +105,7 @@ def _quotas(quotas: Quotas) -> None:
     _law(priorities == quotas.owned, f"{quotas.vc}: leaves per priority are miscounted")
 
 
-def _unit(unit: Unit) -> None:
+def _unit(unit: QuotaUnit) -> None:
     real = unit.physical
     if real is None:
         _law(not unit.used, f"{unit} is in use and stands on nothing")

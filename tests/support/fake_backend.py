@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import tornado.web
 import tornado.websocket
@@ -105,6 +106,8 @@ class FakeBackend:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.drop_streams_after: int | None = None
         self.drop_by_ping = False
+        self.away_for = 0
+        """So many questions for a job are answered with 503."""
         self.changed = asyncio.Condition()
         self._server: HTTPServer | None = None
         self.port = 0
@@ -270,6 +273,10 @@ class _Validate(_Base):
 
 class _Job(_Base):
     def get(self, name: str) -> None:
+        if self.backend.away_for:
+            self.backend.away_for -= 1
+            self.fail(503, "UnavailableError", "The database is away.")
+            return
         job = self.job_or_fail(name)
         if job:
             self.finish(job)
@@ -307,6 +314,8 @@ class _Source(_Base):
         job = self.job_or_fail(name)
         if job:
             self.set_header("Content-Type", "application/json")
+            if b'"******"' in self.backend.sources[job["uid"]]:
+                self.set_header("X-Pai-Masked", "true")
             self.finish(self.backend.sources[job["uid"]])
 
 
@@ -495,6 +504,10 @@ class _Service(_Base):
 
 
 class _ServiceEcho(tornado.websocket.WebSocketHandler, _Base):
+    def check_origin(self, origin: str) -> bool:
+        """As an application of a task that hears of the browser's host."""
+        return urlsplit(origin).netloc == self.request.headers.get("X-Forwarded-Host")
+
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
         return subprotocols[-1] if subprotocols else None
 

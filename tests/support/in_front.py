@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from pai_backend.testing.free_ports import free_port
@@ -58,12 +58,17 @@ def documented(server: str) -> list[str]:
 
 
 @contextmanager
-def forwarded(port: int) -> Iterator[int]:
-    """Another port of 127.0.0.1 that leads to that one."""
+def forwarded(
+    port: int, host: str = "127.0.0.1", *, at: int = 0, within: AbstractContextManager[None] | None = None
+) -> Iterator[int]:
+    """A port of 127.0.0.1 that leads to a port of a host.
+
+    ``at`` is the port, or 0 for any. ``within``: where it is, such as a network of its own (``OwnNetwork.entered``).
+    """
 
     class Forward(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            with socket.create_connection(("127.0.0.1", port)) as other:
+            with socket.create_connection((host, port)) as other:
                 back = threading.Thread(target=_pump, args=(other, self.request), daemon=True)
                 back.start()
                 _pump(self.request, other)
@@ -74,7 +79,9 @@ def forwarded(port: int) -> Iterator[int]:
         block_on_close = False
         request_queue_size = 128
 
-    with Server(("127.0.0.1", 0), Forward) as server:
+    with within or nullcontext():
+        made = Server(("127.0.0.1", at), Forward)
+    with made as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]
         server.shutdown()
@@ -89,15 +96,17 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 @contextmanager
-def nginx(root: Path, jupyter_port: int, tls: tuple[Path, Path] | None = None) -> Iterator[int]:
-    """nginx as documented before a Jupyter server on ``jupyter_port``; yields its own port.
+def nginx(
+    root: Path, jupyter_port: int, tls: tuple[Path, Path] | None = None, *, below: str = "/base/", at: int = 0
+) -> Iterator[int]:
+    """nginx as documented before a server on ``jupyter_port``; yields its own port, which is ``at`` if that is given.
 
-    ``tls``: a certificate and its key, with which it speaks https.
+    ``tls``: a certificate and its key, with which it speaks https. ``below``: the paths that it passes on.
     """
-    port = free_port()
+    port = at or free_port()
     root.mkdir()
     location, upgrade = documented("nginx")
-    location = location.replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}")
+    location = location.replace("/base/", below).replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}")
     secure = f" ssl; ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]}" if tls else ""
     text = NGINX.format(root=root, port=port, location=location, map=upgrade, tls=secure)
     with _running(root, text, port, "nginx", "-e", str(root / "error.log"), "-c"):

@@ -160,26 +160,38 @@ def _wait_until_up(process: subprocess.Popen[bytes], root: Path, log: Path) -> L
 
 @contextmanager
 def running_lab(
-    root: Path, extra_environment: Mapping[str, str] | None = None, options: Sequence[str] = ()
+    root: Path,
+    extra_environment: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+    *,
+    host_names: Sequence[str] = (),
 ) -> Iterator[LabSite]:
     """JupyterLab in `root` until the block ends; then its jobs, itself and its backend are ended.
 
-    `options` are more of its command line.
+    A backend elsewhere, which ``PAI_URL`` names, is left alone with its jobs. `options` are more of its command line.
+    `host_names` lead to 127.0.0.1 for it alone, which takes root.
 
     Raises LabDidNotStart. `root` must be empty.
     """
     environment = _environment(root, extra_environment or {})
+    is_own = "PAI_URL" not in environment
+    command = _command(root, options)
+    if host_names:
+        (root / "hosts").write_text(f"127.0.0.1 localhost {' '.join(host_names)}\n")
+        script = 'mount --bind "$0" /etc/hosts && exec "$@"'
+        command = ["unshare", "--mount", "sh", "-c", script, str(root / "hosts"), *command]
     log = root / "lab.log"
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            _command(root, options), env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
         site = _wait_until_up(process, root, log)
         try:
             yield site
         finally:
-            site.end_jobs()
+            if is_own:
+                site.end_jobs()
     finally:
         process.terminate()
         try:
@@ -187,11 +199,12 @@ def running_lab(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        subprocess.run(
-            [sys.executable, "-m", "jupyter_pai.cli", "backend", "stop"],
-            env=environment,
-            cwd=root,
-            check=False,
-            timeout=END_TIMEOUT_S,
-            capture_output=True,
-        )
+        if is_own:
+            subprocess.run(
+                [sys.executable, "-m", "jupyter_pai.cli", "backend", "stop"],
+                env=environment,
+                cwd=root,
+                check=False,
+                timeout=END_TIMEOUT_S,
+                capture_output=True,
+            )

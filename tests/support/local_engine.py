@@ -35,8 +35,7 @@ class LocalBehind:
 
     def zombies(self) -> set[int]:
         """Children of this process that have ended and were not collected."""
-        children = psutil.Process().children()
-        return {child.pid for child in children if child.status() == psutil.STATUS_ZOMBIE}
+        return {child.pid for child in psutil.Process().children() if _is_zombie(child)}
 
     def crash(self, uid: TaskUid) -> None:
         """Kill the shim as the kernel's out-of-memory killer would."""
@@ -49,6 +48,13 @@ class LocalBehind:
         for victim in victims:
             with suppress(psutil.NoSuchProcess):  # it has ended since
                 victim.kill()
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it was collected meanwhile
+        return False
 
 
 def _marked(process: psutil.Process, uid: str) -> bool:

@@ -1,4 +1,4 @@
-"""A private backend of a test's own, which ends with all that runs there."""
+"""A private backend of tests of their own, which ends with all that runs there."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def private_backend(data_dir: Path, config: Path) -> Iterator[Client]:
                         pass
     finally:
         private.stop()
+
+
+def delete_jobs(client: Client) -> None:
+    """End and delete all jobs, so that another test finds a backend that has none."""
+    for job in client.jobs():
+        client.stop(job["uid"])
+        for _ in client.follow_events(job["uid"]):
+            pass
+        client.delete(job["uid"])

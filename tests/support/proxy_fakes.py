@@ -19,10 +19,12 @@ from pai_backend.access.proxy import ServiceProxy, leftover_rule
 from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Placement
+from pai_backend.model.scope import Scope
 from pai_backend.model.spec import PortSpec
+from pai_backend.store.grants import Share
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
 from tests.support.face import serving
 
@@ -39,6 +41,9 @@ class FakeUser:
     name: str
     admin: bool
     token: str
+
+    def may(self, scope: Scope) -> bool:
+        return True
 
 
 class FakeEntrants:
@@ -60,6 +65,7 @@ class FakeStore:
     def __init__(self, *jobs: Job) -> None:
         self.jobs = {job.alias: job for job in jobs}
         self.claimed: set[str] = set()
+        self.shares: list[Share] = []
         self.lookups = 0
 
     async def by_alias(self, alias: str) -> Job | None:
@@ -70,6 +76,9 @@ class FakeStore:
         first = name not in self.claimed
         self.claimed.add(name)
         return first
+
+    async def shares_in_force(self, job: JobUid, now: datetime) -> list[Share]:
+        return [share for share in self.shares if share.job == job]
 
     def put(self, job: Job) -> None:
         self.jobs[job.alias] = job
@@ -198,6 +207,7 @@ async def running_proxy(
         domain="localhost",
         signing_key=KEY,
         entrants=entrants,
+        shares=store,
         now=clock,
         response_s=response_s,
         uses=uses,

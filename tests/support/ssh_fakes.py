@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
+from pai_backend.access.broker.rights import is_living
 from pai_backend.access.broker.stock import make_rsa
 from pai_backend.access.keys import RSA_HOST_KEY_SECRET, parse_public_key
 from pai_backend.engine.base import Connection, Engine, EngineError
@@ -56,9 +57,9 @@ class MemoryGrants:
         living = [kept for kept in self.issued.values() if kept.revoked_at is None and kept.expires_at > now]
         return [kept for kept in living if user in (None, kept.user)]
 
-    async def shares(self, job: JobUid) -> list[Share]:
+    async def shares_in_force(self, job: JobUid, now: datetime) -> list[Share]:
         self._store.read()
-        return [share for share in self.given if share.job == job]
+        return [share for share in self.given if share.job == job and is_living(share, now)]
 
     async def shut_out(self, users: Collection[str]) -> dict[str, bool]:
         self._store.read()

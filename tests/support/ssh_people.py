@@ -59,8 +59,9 @@ def run(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def submitted(client: Client, name: str, roles: list[dict[str, object]]) -> str:
-    document = {"jobName": name, "image": "none", "taskRoles": roles}
+def submitted(client: Client, name: str, roles: list[dict[str, object]], **own: object) -> str:
+    """``own`` is what the document has in ``extras.jupyterPai``."""
+    document = {"jobName": name, "image": "none", "taskRoles": roles, "extras": {"jupyterPai": own}}
     return client.submit(json.dumps(document).encode())["uid"]
 
 

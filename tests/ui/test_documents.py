@@ -8,7 +8,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.support.lab_site import LabSite
-from tests.ui.test_panel import HELLO, ROOT, Shoot, import_file, in_state, paste, submit
+from tests.ui.test_panel import HELLO, ROOT, Shoot, import_file, in_state, log_of, paste, submit
 
 TRAIN = ROOT / "examples" / "train.yaml"
 
@@ -21,7 +21,7 @@ def test_an_imported_v2_document_runs_and_its_log_covers_the_secret(page: Page, 
 
     job = submit(page, "train-in-the-panel")
     in_state(job, "SUCCEEDED")
-    log = job.get_by_role("log")
+    log = log_of(job)
     expect(log).to_contain_text("epoch 3 with token ****************")
     expect(log).not_to_contain_text("not-a-real-token")
     shoot(page, "panel-v2-job")

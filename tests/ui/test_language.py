@@ -38,6 +38,7 @@ def test_every_word_of_the_panel_is_chinese(
         expect(job.locator(".jp-pai-Detail-header")).to_contain_text("运行中")
         expect(job.get_by_role("button", name="打开 jupyter")).to_be_enabled()
         expect(job.get_by_role("table", name="任务")).to_contain_text("节点")
+        job.get_by_role("tab", name="日志").click()
         expect(job.get_by_role("log")).to_contain_text("Serving notebooks")
         shoot(page, "panel-zh-CN")
         region.get_by_role("button", name="显示谁在使用集群，谁在等待").click()

@@ -52,6 +52,18 @@ def stored(lab: LabSite, name: str) -> dict[str, Any]:
     return found
 
 
+KERNEL_IS_CONNECTED = (
+    "() => window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.connectionStatus === 'connected'"
+)
+
+
+def run_cell(page: Page) -> None:
+    """Run the cell that is there, once a kernel is."""
+    page.wait_for_function(KERNEL_IS_CONNECTED)
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Control+Enter")
+
+
 def shown(page: Page) -> Locator:
     """The job in the output."""
     return page.locator(".jp-OutputArea-output.jp-pai-Output")
@@ -62,8 +74,7 @@ def test_a_cell_shows_the_job_that_it_submits_and_the_page_shows_it_again(
 ) -> None:
     text = document("in-a-cell", "echo ready; sleep 600")
     name = open_notebook(page, lab, f"%load_ext jupyter_pai\ndocument = {text!r}\n%pai submit $document", [])
-    page.locator(".jp-CodeCell .cm-content").click()
-    page.keyboard.press("Control+Enter")
+    run_cell(page)
     in_state(shown(page), "RUNNING")
     expect(shown(page).get_by_role("log")).to_contain_text("ready")
     shoot(page, "output-of-a-cell")

@@ -60,6 +60,12 @@ def submit(page: Page, name: str) -> Locator:
     return job
 
 
+def log_of(job: Locator) -> Locator:
+    """The log on the page of a job."""
+    job.get_by_role("tab", name="Logs").click()
+    return job.get_by_role("log")
+
+
 def in_state(place: Locator, state: str) -> None:
     expect(place.locator(f".jp-pai-StateMark[data-state={state}]").first).to_be_visible()
 
@@ -75,7 +81,8 @@ def test_imported_jupyter_job_runs_and_its_service_opens(page: Page, shoot: Shoo
     in_state(job, "RUNNING")
     expect(job.locator("[data-code=open-jupyter]")).to_contain_text("listens on the network")
     expect(job.get_by_role("table", name="Tasks")).to_contain_text(re.compile("carol|dan"))
-    expect(job.get_by_role("log")).to_contain_text("Serving notebooks")
+    expect(log_of(job)).to_contain_text("Serving notebooks")
+    job.get_by_role("tab", name="Overview").click()
 
     with page.expect_popup() as popup:
         job.get_by_role("button", name="Open jupyter").click()
@@ -129,7 +136,7 @@ def test_running_job_stops_after_a_question_and_is_deleted_after_another(page: P
 def test_log_shows_colours_and_what_comes_while_it_is_watched(page: Page, shoot: Shoot) -> None:
     paste(page, document("cifar10-training", TRAINING))
     job = submit(page, "cifar10-training")
-    log = job.get_by_role("log")
+    log = log_of(job)
     expect(log.locator(".ansi-green-fg").first).to_have_text("loss 2.3000")
     expect(log).to_contain_text("epoch  20")
     in_state(job, "RUNNING")
@@ -143,7 +150,7 @@ def test_ssh_command_is_copied(page: Page) -> None:
     paste(page, document("with-ssh", "sleep 600"))
     job = submit(page, "with-ssh")
     in_state(job, "RUNNING")
-    job.get_by_role("button", name="Copy SSH command").click()
+    job.get_by_role("button", name="Copy the address of SSH").click()
     expect(page.get_by_text("Copied: ssh")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert re.fullmatch(r"ssh -p \d+ with-ssh@127\.0\.0\.1", copied)
@@ -209,6 +216,7 @@ def test_job_without_a_free_gpu_says_why_it_waits_and_runs_when_one_is_free(page
     paste(page, document("waits", "sleep 600"))
     job = submit(page, "waits")
     in_state(job, "WAITING")
+    job.get_by_role("button", name="Why?").click()
     expect(job.locator("[data-kind=why]")).to_contain_text("1 GPU of type TITANX")
     lab.stop("holds-one")
     in_state(job, "RUNNING")
@@ -233,7 +241,7 @@ def test_dark_theme_reaches_every_part(page: Page, shoot: Shoot) -> None:
     paste(page, document("dark", "echo dark; sleep 600"))
     job = submit(page, "in-the-dark")
     in_state(job, "RUNNING")
-    expect(job.get_by_role("log")).to_contain_text("dark")
+    expect(log_of(job)).to_contain_text("dark")
     shoot(page, "panel-dark")
     background = job.locator(".jp-pai-Detail").evaluate("part => getComputedStyle(part).backgroundColor")
     assert max(int(value) for value in re.findall(r"\d+", background)[:3]) < 100

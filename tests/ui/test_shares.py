@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, expect
 
@@ -22,9 +23,13 @@ from tests.ui.test_panel import document
 BOB = "a-token-of-bob-alone"
 
 
-def running(client: Client, name: str) -> str:
+SERVED = "exec python3 -m http.server $(env | sed -n 's/^PAI_PORT_LIST_.*_0_http=//p') --bind 127.0.0.1"
+LISTING = "Directory listing"
+
+
+def running(client: Client, name: str, command: str = "exec sleep 600") -> str:
     """A job of that client's user that runs; its id."""
-    job = client.submit(document(name, "exec sleep 600").encode())
+    job = client.submit(document(name, command).encode())
     for item in client.iterate(observe(client.api, job["uid"], log=False)):
         if not isinstance(item, bytes) and item["state"] == "RUNNING":
             return job["id"]
@@ -47,9 +52,10 @@ def test_shares_are_marked_listed_and_kept_to(
         lab.get("jobs")  # starts the backend
         endpoint = Embedded(tmp_path / "backend").require()
         with Client(endpoint) as own, Client(Endpoint(endpoint.url, BOB)) as bob:
-            mine, theirs = running(own, "mine"), running(bob, "theirs")
+            mine, theirs = running(own, "mine"), running(bob, "theirs", SERVED)
             share(own, mine, "bob", lifetime_s=7200)
             share(bob, theirs, mine.partition("~")[0], only=["sftp", "port:http"])
+            link = bob.thread.run(broker.link(bob.api, theirs, "http"))
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         context.set_default_timeout(TIMEOUT_MS)
         page = context.new_page()
@@ -59,6 +65,11 @@ def test_shares_are_marked_listed_and_kept_to(
         received = region.get_by_role("region", name="共享给您的作业")
         expect(received).to_contain_text("bob~theirs")
         expect(received).to_contain_text("来自 bob · 到作业结束为止 · 允许：sftp, port:http")
+        with context.expect_page() as opened:
+            received.get_by_role("button", name="打开 bob~theirs 的 http").click()
+        expect(opened.value.locator("body")).to_contain_text(LISTING)
+        assert urlsplit(opened.value.url).hostname == "theirs--http.localhost"
+        opened.value.close()
         received.get_by_role("button", name="连接…").click()
         dialog = page.get_by_role("dialog")
         expect(dialog.get_by_role("note")).to_contain_text("由 bob 共享 · 到作业结束为止 · 允许：sftp, port:http")
@@ -68,6 +79,15 @@ def test_shares_are_marked_listed_and_kept_to(
         dialog.get_by_role("button", name="关闭").click()
         shoot(page, "shares-list-zh-CN")
         context.close()
+        stranger = browser.new_context()
+        stranger.set_default_timeout(TIMEOUT_MS)
+        visit = stranger.new_page()
+        visit.goto(link["url"])
+        expect(visit.locator("body")).to_contain_text(LISTING)
+        assert visit.url == f"http://theirs--http.localhost:{urlsplit(endpoint.url).port}/", "no token is left in it"
+        visit.goto(f"{link['url']}x")
+        expect(visit.get_by_role("alert")).to_contain_text("It has expired, was revoked")
+        stranger.close()
         with Client(Endpoint(endpoint.url, BOB)) as bob:
             bob.stop("theirs")
             for _ in bob.follow_events("theirs"):

@@ -9,13 +9,14 @@ import signal
 from playwright.sync_api import Page, expect
 
 from tests.support.lab_site import LabSite
-from tests.ui.test_panel import document, in_state, paste, submit
+from tests.ui.test_panel import document, in_state, log_of, paste, submit
 
 
 def test_nothing_says_live_that_is_not_and_all_goes_on_by_itself(page: Page, lab: LabSite) -> None:
     paste(page, document("long-silence", "echo ready; sleep 600"))
     job = submit(page, "long-silence")
     in_state(job, "RUNNING")
+    log_of(job)
     bar = page.locator(".jp-pai-Detail-logbar")
     listed = page.locator(".jp-pai-JobList-live")
     for place in (bar, listed):

@@ -24,6 +24,7 @@ def test_a_job_that_waits_says_why_and_what_would_help_until_it_starts(page: Pag
     in_state(job, "RUNNING")
     paste(page, gpu_document("waiter", 2))
     submit(page, "waiter")
+    job.get_by_role("tab", name="Why").click()
     note = job.locator(".jp-pai-Note[data-kind=why]")
     expect(note).to_contain_text("With 1 task instead of 2 it would start now.")
     expect(note).to_contain_text("Number 1 of 1 in the queue of default.")

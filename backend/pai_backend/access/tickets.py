@@ -28,7 +28,9 @@ from pai_backend.model.ids import JobUid
 COOKIE = "pai-session"
 HOST_COOKIE = f"__Host-{COOKIE}"
 """Where TLS and the whole host are ours: browsers take it from this host alone, never from one for a wider domain."""
-COOKIES = (COOKIE, HOST_COOKIE)
+LINK_COOKIE = "pai-link"
+HOST_LINK_COOKIE = f"__Host-{LINK_COOKIE}"
+COOKIES = (COOKIE, HOST_COOKIE, LINK_COOKIE, HOST_LINK_COOKIE)
 TICKET_LIFE = timedelta(seconds=60)
 SESSION_LIFE = timedelta(hours=12)
 
@@ -57,6 +59,8 @@ class Claims(Model):
     job: JobUid
     expires_at: datetime
     number: str = ""
+    link: str = ""
+    """Digest of the token of a link that it was issued to, instead of a user's."""
 
 
 def utc_now() -> datetime:
@@ -71,7 +75,7 @@ class TicketOffice:
         self._claims = claims
         self._key = key
         self._now = now
-        self._sessions: dict[str, Claims] = {}
+        self._sessions: dict[tuple[str, str], Claims] = {}
 
     def issue(
         self, user: str, service: str, job: JobUid, *, token: str, admin: bool = False, life: timedelta = TICKET_LIFE
@@ -100,12 +104,24 @@ class TicketOffice:
     def cookie(self, claims: Claims, *, path: str, secure: bool) -> str:
         """The ``Set-Cookie`` text of a session (12 h) for what these claims allow, on the answering host alone."""
         session = claims.model_copy(update={"expires_at": self._now() + SESSION_LIFE, "number": ""})
-        jar: SimpleCookie = SimpleCookie()
         name = HOST_COOKIE if secure and path == "/" else COOKIE
-        jar[name] = self._sign(COOKIE, session)
+        return self._cookie(name, self._sign(COOKIE, session), path, SESSION_LIFE, secure=secure)
+
+    def link_cookie(self, link: str, service: str, job: JobUid, until: datetime, *, secure: bool) -> str:
+        """The same for who came by a link, which is over at ``until``. ``link``: digest of its token."""
+        life = min(SESSION_LIFE, until - self._now())
+        claims = Claims(
+            user="", admin=False, token="", service=service, job=job, expires_at=self._now() + life, link=link
+        )
+        name = HOST_LINK_COOKIE if secure else LINK_COOKIE
+        return self._cookie(name, self._sign(LINK_COOKIE, claims), "/", life, secure=secure)
+
+    def _cookie(self, name: str, value: str, path: str, life: timedelta, *, secure: bool) -> str:
+        jar: SimpleCookie = SimpleCookie()
+        jar[name] = value
         morsel = jar[name]
         morsel["path"] = path
-        morsel["max-age"] = str(int(SESSION_LIFE.total_seconds()))
+        morsel["max-age"] = str(int(life.total_seconds()))
         morsel["httponly"] = True
         morsel["samesite"] = "Lax"
         morsel["secure"] = secure
@@ -115,13 +131,16 @@ class TicketOffice:
         """A text that only this backend makes for that service. No secret: it shows a browser whom it reached."""
         return hmac.new(self._key.encode(), b"reached\0" + service.encode(), hashlib.sha256).hexdigest()[:32]
 
-    def session(self, value: str, service: str) -> Claims | None:
-        """What a session cookie's value says about this service; None when it is not ours, or over."""
-        claims = self._sessions.get(value)
-        if claims is None and (claims := self._read(COOKIE, value.strip('"'), service)) is not None:
+    def session(self, value: str, service: str, kind: str = COOKIE) -> Claims | None:
+        """What a session cookie's value says about this service; None when it is not ours, or over.
+
+        ``kind``: ``LINK_COOKIE`` for one of a link.
+        """
+        claims = self._sessions.get((kind, value))
+        if claims is None and (claims := self._read(kind, value.strip('"'), service)) is not None:
             if len(self._sessions) >= _REMEMBERED:
                 del self._sessions[next(iter(self._sessions))]  # the oldest
-            self._sessions[value] = claims
+            self._sessions[kind, value] = claims
         return claims if claims is not None and self._holds(claims, service) else None
 
     def _sign(self, kind: str, claims: Claims) -> str:

@@ -32,6 +32,7 @@ from pai_backend.model.errors import (
     TooLarge,
     Unauthorized,
 )
+from pai_backend.model.scope import Scope
 from pai_backend.model.validation import nearest
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,8 @@ class BaseHandler(tornado.web.RequestHandler):
     """A handler whose failures all look alike and whose caller is known before its verb runs."""
 
     public = False
+    scope: Scope | None = None
+    """What a limited token must be allowed; None: READ for GET and JOBS for all else."""
     user = User("")
     _checked_at = 0.0
 
@@ -74,12 +77,27 @@ class BaseHandler(tornado.web.RequestHandler):
         self.clear_header("Server")
 
     async def prepare(self) -> None:
-        """Find out who is calling. Raises Unauthorized, LockedOut, TooManyRequests."""
+        """Find out who is calling. Raises Unauthorized, Forbidden, LockedOut, TooManyRequests."""
         self.set_header("X-Request-Id", self.request_id)
         if not self.public:
             self.user = await self._caller()
+            self._require_scope()
             self._checked_at = time.monotonic()
             self.ctx.limits.requests.take(self.user.name)
+
+    @classmethod
+    def scope_of(cls, verb: str) -> Scope:
+        """The scope that a limited token needs for a verb."""
+        return cls.scope or (Scope.READ if verb in ("get", "head") else Scope.JOBS)
+
+    def _require_scope(self) -> None:
+        """Raise Forbidden for a token that is limited to other scopes: before any of the body is taken."""
+        scope = self.scope_of((self.request.method or "").lower())
+        if not self.user.may(scope):
+            raise Forbidden(
+                f"This token needs the scope {scope} for this.",
+                hint=f"It has: {', '.join(sorted(self.user.scopes))}. `pai token add --scope {scope}` makes another.",
+            )
 
     async def require_still(self) -> None:
         """Check the caller again, unless that was done in the last second: a body may take hours to arrive.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
+from pai_backend.store.base import Sight
 
 if TYPE_CHECKING:
     from pai_backend.store.sql import Store
@@ -128,7 +129,7 @@ class Changes:
         """Wake who follows a job that has news; everybody when the log was not read until now. Raises Unavailable."""
         while self._of_jobs:
             began = self._position is None
-            events, self._position = await self._store.events.recent(self._position, None, PAGE)
+            events, self._position = await self._store.events.recent(self._position, Sight(), PAGE)
             self._wake_all(self._of_jobs if began else {event.job for event in events})
             if len(events) < PAGE:
                 return

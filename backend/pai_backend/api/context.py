@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.access.broker.stock import RsaStock
@@ -23,6 +24,7 @@ from pai_backend.engine.base import Engine
 from pai_backend.engine.local.accounts import NoAccount, SystemAccounts
 from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
+from pai_backend.model.account import is_granted
 from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job
@@ -81,6 +83,14 @@ class Grants(Protocol):
         """A one-time sign-in of that user to that service."""
         ...
 
+    async def is_shared(self, job: Job, target: Target, user: str) -> bool:
+        """Whether another user's service is open to a user."""
+        ...
+
+    def link_to(self, service: str, base_url: str, token: str) -> str:
+        """The address of a link to a service."""
+        ...
+
 
 @dataclass(frozen=True)
 class Site:
@@ -95,6 +105,10 @@ class Site:
     allowed_origins: tuple[str, ...] = ()
     max_document_bytes: int = 1_048_576
     anonymous_v1_list: bool = False
+    templates: Path | None = None
+    """The directory of the site's templates."""
+    images: tuple[str, ...] = ()
+    """Images that the site offers."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,7 @@ class CellRules:
 
     def granted(self, user: User, vc: str) -> bool:
         """Whether the user may submit to this virtual cluster."""
-        return user.admin or user.name not in self.grants or vc in self.grants[user.name]
+        return is_granted(vc, user, self.grants)
 
     @cached_property
     def sizing(self) -> Sizing:
@@ -156,6 +170,8 @@ class ApiContext:
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
     log_place: LogPlace | None = None
+    sample_s: float = 60.0
+    """Seconds between two looks at what tasks use."""
     file_place: LogPlace | None = None
     """The same, where the default file system is a directory beside the logs and not one that the settings name."""
     files: FileRoom | None = None

@@ -41,6 +41,7 @@ STATUS: dict[str, int] = {
     "ConflictAddressError": 409,
     "ConflictFileError": 409,
     "ConflictUserError": 409,
+    "ConflictGroupError": 409,
     "UserHasJobsError": 409,
     "ConflictClusterConfigError": 409,
     "NotFinishedJobError": 409,

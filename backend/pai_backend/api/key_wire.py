@@ -13,6 +13,7 @@ from pai_backend.model.rights import WORDS
 
 LONGEST_KEY_S = 10 * 366 * 86_400
 CERTIFICATE_S, LONGEST_CERTIFICATE_S = 3600, 86_400
+LINK_S, LONGEST_LINK_S = 86_400, 30 * 86_400
 _ONLY = f"What it is limited to, any of {', '.join(WORDS)}; empty: nothing is forbidden."
 
 
@@ -114,9 +115,18 @@ class AuthorityWire(Model):
 class NewShare(Body):
     """Whom to let into a job, for how long, to do what."""
 
-    user: str = Field(min_length=1, max_length=255)
+    user: str = Field(min_length=1, max_length=255, description="A user, or `group:NAME`.")
     lifetime_s: int | None = Field(default=None, ge=1, le=LONGEST_KEY_S, description="Null: until the job ends.")
     only: tuple[str, ...] = Field(default=(), max_length=50, description=_ONLY)
+
+
+class NewLink(Body):
+    """A link for looking at one service without an account."""
+
+    label: str = Field(min_length=1, max_length=100)
+    role: str | None = Field(default=None, max_length=255)
+    index: int = Field(default=0, ge=0)
+    lifetime_s: int = Field(default=LINK_S, ge=1, le=LONGEST_LINK_S)
 
 
 class ShareQuery(Query):
@@ -126,16 +136,24 @@ class ShareQuery(Query):
 
 
 class ShareWire(Model):
-    """A job that another user may enter."""
+    """A job that another user may enter, or a link to one of its services."""
 
     job: str = Field(description="`user~name`.")
     uid: str
     alias: str
-    user: str = Field(description="Who may enter.")
+    user: str = Field(description="Who may enter: a user, or `group:NAME`; `link:ID` of a link.")
+    is_link: bool = Field(description="Whether it is a link: for reading, without an account.")
+    services: tuple[str, ...] = Field(description="Labels of the services that it opens.")
     only: tuple[str, ...]
     created_by: str
     created_at: datetime
     expires_at: datetime | None
+
+
+class MadeLink(ShareWire):
+    """A new link."""
+
+    url: str = Field(description="Where it leads. It is shown this once.")
 
 
 class ShareList(Model):

@@ -161,8 +161,7 @@ def _errors(route: Route, operation: Operation) -> dict[int, list[str]]:
     handler = route.handler
     raises: list[type[PaiError]] = [*operation.raises]
     raises += [NoSuchPath] if route.parts else []  # a part that holds what no name can
-    raises += [] if handler.public else [Unauthorized, LockedOut, TooManyRequests, Unavailable]
-    raises += [Forbidden] if operation.stream else []  # to pages of other sites
+    raises += [] if handler.public else [Unauthorized, Forbidden, LockedOut, TooManyRequests, Unavailable]
     raises += [InvalidParameters] if operation.query or operation.body else []
     raises += [TooLarge] if operation.body else []
     found: dict[int, list[str]] = {}

@@ -89,6 +89,8 @@ def detail(
         dialect=spec.dialect,
         description=_shortened(spec.description),
         image=spec.image,
+        sweep=spec.sweep,
+        notebook=spec.notebook,
         attempt=job.attempt,
         stop_reason=job.stop_reason,
         exit=job.exit,
@@ -100,7 +102,7 @@ def detail(
         task_roles=tuple(
             RoleWire(
                 name=role.name,
-                task_statuses=tuple(_task(job, task, gateway) for task in job.tasks if task.role == role.name),
+                task_statuses=tuple(task_wire(job, task, gateway) for task in job.tasks if task.role == role.name),
             )
             for role in spec.task_roles
         ),
@@ -131,7 +133,8 @@ def _idle(job: Job, clock: IdleClock | None) -> IdleWire | None:
     )
 
 
-def _task(job: Job, task: Task, gateway: PublicAddress | None) -> TaskWire:
+def task_wire(job: Job, task: Task, gateway: PublicAddress | None) -> TaskWire:
+    """A run of a task of the job."""
     placement, alias = task.placement, task_alias(job.alias, job.spec, task.role, task.index)
     return TaskWire(
         uid=task.uid,
@@ -238,7 +241,7 @@ def node(value: Node, jobs: Sequence[Job]) -> NodeWire:
         if task.placement is not None and task.placement.node == value.name and task.holds_place
     ]
     return NodeWire(
-        **dict(value),
+        **{name: each for name, each in value if name != "others"},  # the controller alone counts pods of others
         used=NodeUse(
             tasks=len(used),
             cpus=sum(resources.cpus for resources, _ in used),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from pai_backend.engine.base import LogStream
@@ -55,10 +55,26 @@ class SubmitQuery(Query):
         description="Take the place of the job that has the name, or holds the workspace name: it is stopped.",
     )
     address: str | None = Field(default=None, description="Workspace name instead of the document's.")
+    secrets_of: str | None = Field(
+        default=None, description="A job of the caller's: masked values of the document are those of that job."
+    )
+
+
+class ConfigQuery(Query):
+    """How to show a document."""
+
+    masked: bool = Field(default=False, description="Mask the values of secrets, for their owner, too.")
 
 
 class ValidateQuery(Query):
     """How to read a document."""
+
+    filename: str = Field(default="", max_length=255, description="The file's name; tells JSON from YAML.")
+    secrets_of: str | None = Field(default=None, description="As for a submission.")
+
+
+class KeepQuery(Query):
+    """How a document is kept."""
 
     filename: str = Field(default="", max_length=255, description="The file's name; tells JSON from YAML.")
 
@@ -89,6 +105,9 @@ class ListQuery(Query):
     job_priority: str = Field(default="", description="Priority classes; `default` is that of jobs that name none.")
     keyword: str = Field(
         default="", max_length=255, description="Only jobs whose name, user or virtual cluster holds this text."
+    )
+    submitted_since: AwareDatetime | None = Field(
+        default=None, description="Only jobs that were submitted at this time or later, such as 2026-11-25T00:00:00Z."
     )
     order: str = Field(default="submissionTime,DESC", description="`field,ASC` or `field,DESC`.")
     offset: int = Field(default=0, ge=0, le=MAX_SEQ)
@@ -238,18 +257,24 @@ class ExtensionChange(Model):
     )
 
 
+NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+
+
 class NewUser(Model):
     """A user to add, in OpenPAI's words."""
 
     username: str = Field(
         max_length=64,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+        pattern=NAME_PATTERN,
         description="Letters, digits, `_`, `.`, `-`; it names directories, too.",
     )
     password: SecretStr = Field(min_length=8, max_length=1024, description="At least 8 characters.")
     email: str = Field(default="", max_length=320)
     admin: bool = False
     again: bool = Field(default=False, description="Also when a removed user had that name: for the same person.")
+    grouplist: tuple[str, ...] = Field(default=(), description="Groups that they are in.")
+    virtual_cluster: tuple[str, ...] = Field(default=(), alias="virtualCluster", description="They may use these.")
+    manages: tuple[str, ...] = Field(default=(), description="Virtual clusters that they manage.")
 
     @field_validator("username")
     @classmethod
@@ -276,7 +301,75 @@ class UserData(Model):
     new_password: SecretStr | None = Field(
         default=None, alias="newPassword", min_length=8, max_length=1024, description="At least 8 characters."
     )
+    grouplist: tuple[str, ...] | None = Field(
+        default=None, description="Groups that they are in; `default` and `admingroup` change nothing."
+    )
+    virtual_cluster: tuple[str, ...] | None = Field(
+        default=None, alias="virtualCluster", description="Virtual clusters that are granted to the user."
+    )
+    manages: tuple[str, ...] | None = Field(default=None, description="Virtual clusters that they manage.")
+    disabled: bool | None = Field(default=None, description="Refuse all their requests and logins.")
     extension: ExtensionChange | None = None
+
+
+class TokenQuery(Query):
+    """What an application token is for."""
+
+    name: str = Field(default="", max_length=100, description="What its user calls it.")
+    scopes: str = Field(default="", max_length=100, description="read, jobs, files, ssh, admin; empty: everything.")
+    lifetime_s: int | None = Field(default=None, ge=1, le=316_224_000, description="Seconds until it expires.")
+
+
+class NewUserQuery(Query):
+    """How to add a user."""
+
+    dry_run: bool = Field(default=False, description="Only check, and add no user.")
+
+
+class RemoveUserQuery(Query):
+    """How to remove a user."""
+
+    transfer_to: str | None = Field(
+        default=None, max_length=64, description="The user who gets workspace names, templates and drafts."
+    )
+
+
+class AclsChange(Body):
+    """What members of a group may use."""
+
+    admin: bool | None = Field(default=None, description="OpenPAI's. Groups do not make administrators.")
+    virtual_clusters: tuple[str, ...] | None = None
+    manages: tuple[str, ...] | None = Field(default=None, description="Virtual clusters that members manage.")
+    storage_configs: tuple[str, ...] | None = Field(default=None, description="OpenPAI's; has no effect here.")
+
+
+class GroupExtensionChange(Body):
+    """The part of a group that is not its name."""
+
+    acls: AclsChange = AclsChange()
+
+
+class GroupData(Body):
+    """The new values of a group."""
+
+    groupname: str | None = None
+    description: str | None = Field(default=None, max_length=1024)
+    external_name: str | None = Field(default=None, max_length=256)
+    members: tuple[str, ...] | None = Field(default=None, max_length=10_000, description="All users in it.")
+    extension: GroupExtensionChange = GroupExtensionChange()
+
+
+class NewGroup(GroupData):
+    """A group to add, in OpenPAI's words."""
+
+    groupname: str = Field(max_length=64, pattern=NAME_PATTERN, description="Letters, digits, `_`, `.`, `-`.")
+
+
+class GroupChange(Body):
+    """A change of a group."""
+
+    data: GroupData
+    patch: bool = Field(default=False, description="OpenPAI's; what is not given stays as it is in any case.")
 
 
 class PodsQuery(Query):
@@ -290,6 +383,23 @@ class UserChange(Model):
 
     data: UserData
     patch: bool = Field(default=False, description="OpenPAI's; what is not given stays as it is in any case.")
+
+
+class UseOverTimeQuery(Query):
+    """Of which task, since when, and how finely; the latest day of all tasks when nothing is said."""
+
+    role: str | None = Field(default=None, description="Tasks of this role alone.")
+    index: int | None = Field(
+        default=None, ge=0, description="The task of this index alone; of each role, without one."
+    )
+    seconds: int = Field(default=86_400, ge=1, le=604_800, description="How far back; at most a week.")
+    points: int = Field(default=240, ge=1, le=10_080, description="At most so many samples of a task.")
+
+
+class UseNowQuery(Query):
+    """How much of the past to tell of each task."""
+
+    points: int = Field(default=0, ge=0, le=60, description="So many samples of the last hour for a small curve.")
 
 
 class ClusterQuery(Query):
@@ -358,6 +468,14 @@ class LogQuery(LogPlace):
     """Which part of a log to read."""
 
     limit: int = Field(default=DEFAULT_LOG_BYTES, ge=0, le=MAX_LOG_BYTES, description="Bytes at most.")
+    download: bool = Field(default=False, description="All bytes from `offset` on, as a file; `limit` has no effect.")
+
+
+class LogSearchQuery(LogPlace):
+    """Which lines of a log to find."""
+
+    pattern: str = Field(default="", max_length=1000, description="A regular expression of Python; default: all.")
+    ignore_case: bool = False
 
 
 class FileQuery(Query):

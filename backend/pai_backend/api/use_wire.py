@@ -65,6 +65,7 @@ class VirtualClusterUse(Camel):
 
     name: str
     granted: bool = Field(description="Whether the caller may use it.")
+    most_gpus: int | None = Field(description="GPUs that the caller may have there at once; null: no limit.")
     cells: tuple[CellsUseWire, ...]
     running: tuple[RunningJob, ...] = Field(description="Jobs the caller may see, own ones first; at most 100.")
     unlisted_jobs: int = Field(description="How many others run there.")
@@ -96,5 +97,6 @@ class ClusterUseWire(Camel):
     user: str = Field(description="The caller.")
     admin: bool
     shared: bool = Field(description="No cells are configured: every virtual cluster may use all nodes.")
+    images: tuple[str, ...] = Field(description="Images that the site offers.")
     virtual_clusters: tuple[VirtualClusterUse, ...]
     nodes: tuple[NodeUseWire, ...]

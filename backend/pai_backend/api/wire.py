@@ -122,6 +122,22 @@ class ServiceWire(Camel):
     state: State
 
 
+class AttemptWire(Camel):
+    """An attempt of a job with all runs of its tasks."""
+
+    number: int = Field(description="From 0.")
+    created_time: datetime
+    completed_time: datetime | None
+    retry_reason: str = Field(description="Why a later attempt followed; empty for the latest.")
+    runs: tuple[TaskWire, ...] = Field(description="By role, index and `attempt`; a retried task has several.")
+
+
+class AttemptList(Camel):
+    """The attempts of a job, the latest first."""
+
+    data: tuple[AttemptWire, ...]
+
+
 class RetryDetails(Model):
     """Retries by who caused them."""
 
@@ -155,6 +171,8 @@ class JobDetail(_JobRow):
     dialect: str
     description: str = Field(description="What its document says of it, the first 1,000 characters; mostly empty.")
     image: str
+    sweep: str = Field(default="", description="The sweep that it belongs to; empty for none.")
+    notebook: str = Field(default="", description="The notebook that it runs; empty for none.")
     attempt: int
     stop_reason: str
     exit: JobExit | None
@@ -237,6 +255,21 @@ class PlacedEvent(Model):
     event: Event
 
 
+class LogMatch(Model):
+    """A line of a log that was looked for."""
+
+    offset: int = Field(description="Of its first byte in the log.")
+    text: str = Field(description="The line without colours, shortened around the match.")
+
+
+class LogMatches(Model):
+    """Lines in a part of a log; ask again from ``next`` on until it is complete."""
+
+    matches: tuple[LogMatch, ...]
+    next: int = Field(description="Where to go on.")
+    complete: bool = Field(description="Whether the end of the log was reached.")
+
+
 class LogLocation(Model):
     """One log of a task."""
 
@@ -286,7 +319,9 @@ class Ticket(Model):
     """A one-time sign-in to a service for a browser."""
 
     url: str = Field(description="At the service's own address.")
-    path_url: str = Field(description="Below the API's address, or below that of a relay in front.")
+    path_url: str = Field(
+        description="Below the API's address, or below that of a relay in front; empty for a service of another user."
+    )
     expires_at: datetime
     proof: str = Field(description="What `/.pai/reached` of the own address answers to a browser that reaches it.")
     is_jupyter: bool = Field(

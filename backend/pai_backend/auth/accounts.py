@@ -10,17 +10,18 @@ import secrets
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from pai_backend.auth.fresh import Fresh
 from pai_backend.auth.users import User
-from pai_backend.model.account import Account
+from pai_backend.model.account import Account, Directory
 
 
-async def _none() -> Sequence[Account]:
-    return ()
+async def _empty() -> Directory:
+    return Directory()
 
 
 class Accounts:
@@ -33,36 +34,37 @@ class Accounts:
         self,
         known: Iterable[Account],
         others: Iterable[User] = (),
-        added: Callable[[], Awaitable[Sequence[Account]]] = _none,
+        directory: Callable[[], Awaitable[Directory]] = _empty,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``others`` are users that have tokens of the configuration; who is an admin by either is one.
 
-        ``added`` reads the users of the database.
+        ``directory`` reads the users, groups and grants of the database. Its groups and grants count for all users.
         """
         self._accounts = {account.name: account for account in known}
         for user in others:
             account = self._accounts.get(user.name, Account(user.name))
             admin = account.admin or user.admin
-            self._accounts[user.name] = Account(user.name, admin, account.email, account.password_hash)
-        self._added = Fresh(added, clock)
-        self.forget = self._added.forget
+            self._accounts[user.name] = replace(account, admin=admin)
+        self._directory = Fresh(directory, clock)
+        self.directory, self.forget = self._directory.get, self._directory.forget
 
     @property
     def configured(self) -> Sequence[Account]:
-        """Those of the configuration, by name."""
+        """Those of the configuration by name, without groups and grants."""
         return sorted(self._accounts.values(), key=lambda account: account.name)
 
     async def get(self, name: str) -> Account | None:
-        """The account of that name. Raises what the store raises."""
-        if (configured := self._accounts.get(name)) is not None:
-            return configured
-        return next((account for account in await self._added.get() if account.name == name), None)
+        """The account of that name with its rights. Raises what the store raises."""
+        known = await self._directory.get()
+        found = self._accounts.get(name) or next((each for each in known.users if each.name == name), None)
+        return None if found is None else known.with_rights(found)
 
     async def all(self) -> list[Account]:
-        """Every account, by name. Raises what the store raises."""
-        found = {account.name: account for account in await self._added.get()} | self._accounts
-        return sorted(found.values(), key=lambda account: account.name)
+        """Every account with its rights, by name. Raises what the store raises."""
+        known = await self._directory.get()
+        found = {account.name: account for account in known.users} | self._accounts
+        return sorted(map(known.with_rights, found.values()), key=lambda account: account.name)
 
 
 def hash_password(password: str) -> str:

@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 FRESH_S = 1.0
 """Seconds for which one read counts. What another process changes is in force within 2 s (docs/security.md)."""
+AHEAD_S = 0.5
+"""Age in seconds from which it is read again while the old value still counts, so that no request waits."""
 
 
 class Fresh(Generic[T]):
@@ -21,6 +23,7 @@ class Fresh(Generic[T]):
         self._lock = asyncio.Lock()
         self._kept: tuple[float, T] | None = None
         self._changes = 0
+        self._ahead: asyncio.Task[T] | None = None
 
     def forget(self) -> None:
         """Read again before the next answer: this process has changed the value."""
@@ -30,12 +33,25 @@ class Fresh(Generic[T]):
     async def get(self) -> T:
         """The value. Raises what the read raises."""
         kept = self._kept
-        if kept is None or self._clock() - kept[0] >= FRESH_S:
-            async with self._lock:
-                kept = self._kept
-                if kept is None or self._clock() - kept[0] >= FRESH_S:
-                    kept = await self._read_now()
+        age = self._clock() - kept[0] if kept is not None else FRESH_S
+        if kept is None or age >= FRESH_S:
+            return await self._at_least(FRESH_S)
+        if age >= AHEAD_S and self._ahead is None:
+            self._ahead = asyncio.create_task(self._at_least(AHEAD_S))
+            self._ahead.add_done_callback(self._was_read)
         return kept[1]
+
+    async def _at_least(self, fresh_s: float) -> T:
+        async with self._lock:
+            kept = self._kept
+            if kept is None or self._clock() - kept[0] >= fresh_s:
+                kept = await self._read_now()
+            return kept[1]
+
+    def _was_read(self, reading: asyncio.Task[T]) -> None:
+        self._ahead = None
+        if not reading.cancelled():
+            reading.exception()  # it is read again, and told, when the old value counts no longer
 
     async def _read_now(self) -> tuple[float, T]:
         while True:

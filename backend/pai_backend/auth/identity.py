@@ -17,6 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,7 +29,8 @@ from pai_backend.auth.remembered import RememberedTokens
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.account import Account
-from pai_backend.model.errors import TooManyRequests, WrongPassword
+from pai_backend.model.errors import TooManyRequests, Unavailable, WrongPassword
+from pai_backend.model.scope import Scope
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+USE_PAUSE = timedelta(minutes=1)
+"""Uses of one token that are closer together are not written down."""
 SESSION_LIFE = timedelta(days=7)  # OpenPAI's, whatever expiration was asked for there
 CHECKS_AT_ONCE = 2
 """Passwords checked at the same time, beside one likely guess: each takes 64 MiB."""
@@ -74,6 +78,7 @@ class Identity:
             1, _yield_to_others
         )  # likely guesses wait for each other; other sign-ins do not for them
         self._held = 0
+        self._used: dict[str, datetime] = {}  # by digests of application tokens, of which users have a bounded number
         self.guesses = Guesses()
         self.lockouts = LockoutCache(store.grants.lockouts)
         self._tokens = RememberedTokens(store.tokens.get)
@@ -102,18 +107,30 @@ class Identity:
 
         Raises LockedOut, which counts for every use of a token: requests, streams, services, links.
         """
-        user = self._table.of_digest(bytes.fromhex(token)) or await self._of_kept(token)
-        if user is None or await self.accounts.get(user.name) is None:
+        configured = self._table.of_digest(bytes.fromhex(token))
+        kept = await self._tokens.get(token, self._now()) if configured is None else None
+        name = configured.name if configured is not None else kept.user if kept is not None else ""
+        account = await self.accounts.get(name)
+        if account is None:
             return None
-        await self.lockouts.require_free(user.name)
-        return user
+        await self.lockouts.require_free(name)
+        if configured is not None:
+            return replace(user_of(account, token=token), admin=configured.admin)
+        assert kept is not None
+        await self._note_use(kept)
+        return limited(account, kept)
 
-    async def _of_kept(self, token: str) -> User | None:
-        kept = await self._tokens.get(token, self._now())
-        account = await self.accounts.get(kept.user) if kept is not None else None
-        if kept is None or account is None:
-            return None
-        return User(account.name, account.admin, kept.application, token)
+    async def _note_use(self, kept: AccessToken) -> None:
+        """Write down that an application token is used, once a minute. A trouble of the database refuses no request."""
+        now = self._now()
+        last = self._used.get(kept.digest, kept.last_used_at)
+        if not kept.application or (last is not None and now - last < USE_PAUSE):
+            return
+        self._used[kept.digest] = now
+        try:
+            await self._store.tokens.note_use(kept.digest, now)
+        except Unavailable as error:
+            log.warning("the use of a token of %s is not written down: %s", kept.user, error.message)
 
     async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
         """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut."""
@@ -169,9 +186,14 @@ class Identity:
             finally:
                 self._held -= 1
 
-    async def make_application_token(self, user: User) -> str:
-        """A token for a program of the user; good until it is revoked."""
-        return await self._make(user.name, application=True, life=None)
+    async def make_application_token(
+        self, user: User, name: str = "", scopes: frozenset[Scope] = frozenset(), life: timedelta | None = None
+    ) -> str:
+        """A token for a program of the user: good until it is revoked, or for a time.
+
+        Without ``scopes`` it may do all that the user may.
+        """
+        return await self._make(user.name, application=True, life=life, label=name, scopes=scopes)
 
     async def tokens(self, user: User) -> list[AccessToken]:
         """The user's sessions and application tokens, oldest first."""
@@ -195,11 +217,41 @@ class Identity:
         self.accounts.forget()
         self._tokens.forget()
 
-    async def _make(self, name: str, *, application: bool, life: timedelta | None) -> str:
+    async def _make(
+        self,
+        name: str,
+        *,
+        application: bool,
+        life: timedelta | None,
+        label: str = "",
+        scopes: frozenset[Scope] = frozenset(),
+    ) -> str:
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self._now()
         end = now + life if life is not None else None
-        await self._store.tokens.add(AccessToken(digest(token), name, application, now, end))
+        await self._store.tokens.add(AccessToken(digest(token), name, application, now, end, label, scopes))
         return token
+
+
+def user_of(account: Account, *, token: str = "") -> User:
+    """A caller with all rights of the account."""
+    return User(
+        account.name,
+        account.admin,
+        manages=account.manages,
+        virtual_clusters=account.virtual_clusters,
+        token=token,
+    )
+
+
+def limited(account: Account, kept: AccessToken) -> User:
+    """A caller by a token: with the rights of the account that its scopes allow."""
+    user = replace(
+        user_of(account, token=kept.digest),
+        application=kept.application,
+        scopes=kept.scopes,
+        token_ends_at=kept.expires_at if kept.application else None,
+    )
+    return user if user.may(Scope.ADMIN) else replace(user, admin=False, manages=frozenset())
 
 
 def _yield_to_others() -> None:

@@ -16,10 +16,14 @@ class LockoutCache:
         self._users = Fresh(read, clock)
         self.forget = self._users.forget
 
+    async def is_locked(self, user: str) -> bool:
+        """Whether the user is locked out. Raises what the store raises."""
+        return user in await self._users.get()
+
     async def require_free(self, user: str) -> None:
         """Raise LockedOut for a user who is locked out, and what the store raises."""
-        if user in await self._users.get():
+        if await self.is_locked(user):
             raise LockedOut(
                 f"The user {user} is locked out.",
-                hint="Ask an administrator, who can end this with `pai keys let-in USER`.",
+                hint="Ask an administrator, who can end this with `pai user enable USER`.",
             )

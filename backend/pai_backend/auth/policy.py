@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pai_backend.auth.users import User
+from pai_backend.store.base import Sight
 
 
 class Owned(Protocol):
@@ -15,10 +16,25 @@ class Owned(Protocol):
         """Name of the owner."""
         ...
 
+    @property
+    def virtual_cluster(self) -> str:
+        """The virtual cluster it was submitted to."""
+        ...
+
+
+def sight_of(user: User) -> Sight:
+    """The jobs that :func:`may_see` shows the user, for queries over all jobs."""
+    return Sight() if user.admin else Sight(user.name, tuple(sorted(user.manages)))
+
+
+def administers(user: User, virtual_cluster: str) -> bool:
+    """Whether the user has an administrator's rights over jobs of this virtual cluster."""
+    return user.admin or virtual_cluster in user.manages
+
 
 def may_see(user: User, job: Owned) -> bool:
     """Whether the job exists for this user at all: state, logs, events, addresses."""
-    return user.admin or job.user == user.name
+    return job.user == user.name or administers(user, job.virtual_cluster)
 
 
 def may_read_secrets(user: User, job: Owned) -> bool:
@@ -28,7 +44,7 @@ def may_read_secrets(user: User, job: Owned) -> bool:
 
 def may_change(user: User, job: Owned) -> bool:
     """Whether the user may stop the job, move it, or end what lets others in."""
-    return user.admin or job.user == user.name
+    return job.user == user.name or administers(user, job.virtual_cluster)
 
 
 def may_enter(user: User, job: Owned) -> bool:

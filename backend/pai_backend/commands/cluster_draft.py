@@ -18,7 +18,7 @@ import yaml
 from pai_backend.model.labels import Effect, Taint
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.derive import DEFAULT_VC
-from pai_backend.scheduling.config.model import ClusterConfig, PhysicalCell, Quota, VirtualCluster
+from pai_backend.scheduling.config.model import CellSpec, ClusterConfig, Quota, VirtualCluster
 
 WHOLE = 100
 
@@ -143,18 +143,18 @@ def _owned(cluster: VirtualCluster, config: ClusterConfig) -> dict[str, object]:
     return {"virtualCells": quotas} | ({"pinnedCells": pins} if pins else {})
 
 
-def _nodes(config: ClusterConfig, kind: str, cells: list[PhysicalCell]) -> str:
+def _nodes(config: ClusterConfig, kind: str, cells: list[CellSpec]) -> str:
     leaves = config.leaves(kind)
     said = f"{len(cells)} node{'s' if len(cells) > 1 else ''} of {leaves} × {config.levels(kind)[0]}"
     return "  " + _comment(said) + textwrap.indent(_yaml([_cell(cell) for cell in cells]), "  ")
 
 
-def _cell(cell: PhysicalCell, top: bool = True) -> dict[str, object]:
+def _cell(cell: CellSpec, top: bool = True) -> dict[str, object]:
     written: dict[str, object] = {"cellType": cell.type} if top else {}
     written["cellAddress"] = cell.address
     if cell.pinned_id:
         written["pinnedCellId"] = cell.pinned_id
-    inferred = [PhysicalCell(child.type, str(number)) for number, child in enumerate(cell.children)]
+    inferred = [CellSpec(child.type, str(number)) for number, child in enumerate(cell.children)]
     if list(cell.children) != inferred:
         written["cellChildren"] = [_cell(child, top=False) for child in cell.children]
     return written

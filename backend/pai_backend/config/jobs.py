@@ -1,6 +1,8 @@
-"""Keys about jobs that have ended."""
+"""Keys about jobs: what they begin with, and how long they are kept."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from pydantic import Field
 
@@ -8,8 +10,16 @@ from pai_backend.model.base import Model
 
 
 class JobSettings(Model):
-    """How long finished jobs are kept."""
+    """What jobs begin with, and how long finished ones are kept."""
 
+    templates: Path | None = Field(
+        default=None,
+        description="Directory of job documents that users may begin with: NAME.yaml or NAME.json, such as a clone of "
+        "a git repository. A comment at the top introduces each, or `words.json`. It is read at each look.",
+    )
+    images: tuple[str, ...] = Field(
+        default=(), description="Images that forms offer, the usual one first; any other is taken as well."
+    )
     keep_days: float = Field(
         default=365,
         ge=0,

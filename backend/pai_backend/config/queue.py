@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pai_backend.model.base import Model
+from pai_backend.scheduling.queue import Order
 
 
 class CapSettings(Model):
@@ -45,3 +46,11 @@ class QueueSettings(Model):
         "`{vision: {total: {gpus: 64}, user: {gpus: 16}, users: {alice: {gpus: 32}}}}`.",
     )
     patience: PatienceSettings = Field(default=PatienceSettings(), description="How long a job may be overtaken.")
+    order: Order = Field(
+        default=Order.SUBMITTED,
+        description="Who goes first within a priority: by `submitted`, or also by how long jobs of the kind ran: "
+        "`predicted` for the shortest mean wait, `fair` for a shorter longest one (`docs/scheduling.md`).",
+    )
+    orders: dict[str, Order] = Field(
+        default={}, description="Of virtual clusters with another order than `order`, `{vision: fair}`."
+    )

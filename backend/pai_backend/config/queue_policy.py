@@ -12,7 +12,7 @@ def policy_of(queue: QueueSettings) -> Policy:
     """The rules of the queue as the settings have them."""
     patience = Patience(queue.patience.overtaken, timedelta(seconds=queue.patience.first_for_s))
     vcs = {name: _vc_caps(caps) for name, caps in queue.vcs.items()}
-    return Policy(_cap(queue.user), _caps(queue.users), _vc_caps(queue.vc), vcs, patience)
+    return Policy(_cap(queue.user), _caps(queue.users), _vc_caps(queue.vc), vcs, patience, queue.order, queue.orders)
 
 
 def _vc_caps(caps: VcCapSettings) -> VcCaps:

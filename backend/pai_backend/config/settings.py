@@ -17,9 +17,11 @@ import platformdirs
 from pydantic import Field, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
 from pai_backend.config.accounts import AccountSettings
+from pai_backend.config.controller import ControllerSettings
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.jobs import JobSettings
 from pai_backend.config.kubernetes import KubernetesSettings
+from pai_backend.config.metrics import MetricSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
 from pai_backend.engine.providers import provider
@@ -199,8 +201,9 @@ class ClusterSettings(Model):
     )
     grants: dict[str, tuple[str, ...]] = Field(
         default={},
-        description="Virtual clusters that a user may use, `{alice: [default, vc1]}`; a user who is not named may use "
-        "all, and so may admins.",
+        description="Virtual clusters that a user may use, `{alice: [default, vc1]}`: what nothing else changes. A "
+        "user who is not named may use what `pai group` and `pai user` grant, which is all until the virtual clusters "
+        "of the group `default` are set. Administrators may use all.",
     )
     cells_for_cpu_tasks: bool = Field(
         default=False,
@@ -348,7 +351,11 @@ class Settings(Model):
     kubernetes: KubernetesSettings = Field(default=KubernetesSettings(), description="How a cluster is reached.")
     cluster: ClusterSettings = Field(default=ClusterSettings(), description="Who owns which machines.")
     queue: QueueSettings = Field(default=QueueSettings(), description="What may run at once, and who waits how long.")
-    jobs: JobSettings = Field(default=JobSettings(), description="How long finished jobs are kept.")
+    jobs: JobSettings = Field(default=JobSettings(), description="What jobs begin with, and how long they are kept.")
+    controller: ControllerSettings = Field(
+        default=ControllerSettings(), description="The controller's own port, for Prometheus and probes."
+    )
+    metrics: MetricSettings = Field(default=MetricSettings(), description="What tasks are seen to use over time.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")
     virtual_clusters: tuple[str, ...] = Field(
@@ -356,6 +363,9 @@ class Settings(Model):
         min_length=1,
         description="Names of the virtual clusters that documents may name, where there is no `cluster.config`, which "
         "names its own.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="Lines for people, or a JSON object a line, with the ids of job and request."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="How much is logged.")
     log_dir: Path | None = Field(

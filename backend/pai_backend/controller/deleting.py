@@ -16,6 +16,7 @@ from pai_backend.engine.base import Engine, EngineError
 from pai_backend.store.deletion import Deletion, DeletionCause, Retention
 
 if TYPE_CHECKING:
+    from pai_backend.engine.use_series import UseSeries
     from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
@@ -34,9 +35,16 @@ class Deleter:
     """That of one tenure."""
 
     def __init__(
-        self, store: Store, engine: Engine, keep: Retention, *, epoch: int, clock: Callable[[], datetime]
+        self,
+        store: Store,
+        engine: Engine,
+        keep: Retention,
+        *,
+        series: UseSeries | None = None,
+        epoch: int,
+        clock: Callable[[], datetime],
     ) -> None:
-        self._store, self._engine, self._keep = store, engine, keep
+        self._store, self._engine, self._keep, self._series = store, engine, keep, series
         self._epoch, self._clock = epoch, clock
 
     async def run(self) -> None:
@@ -63,6 +71,8 @@ class Deleter:
             for job in sorted(gone):
                 try:
                     await self._engine.erase(job)
+                    if self._series is not None:
+                        await asyncio.to_thread(self._series.erase, job)
                 except EngineError as error:
                     log.warning("job %s is deleted; removing the rest is tried again: %s", job, error)
                     continue

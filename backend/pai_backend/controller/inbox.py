@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pai_backend.access.secrecy import JobSecrets
+from pai_backend.controller.grants import Grants
 from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen, TaskSeen, TaskState
 from pai_backend.lifecycle.events import JobEvent, TaskDelayed, TaskExited, TaskPulling, TaskRunning, Waiting
 from pai_backend.model.ids import JobUid, TaskUid, job_of
@@ -37,6 +38,7 @@ class Batch:
     listed: bool = False
     store_changed: bool = False
     configured: Configured | None = None
+    grants: Grants | None = None
 
 
 class Inbox:
@@ -67,6 +69,11 @@ class Inbox:
     def configured(self, found: Configured) -> None:
         """A newer cluster configuration; only the newest counts."""
         self._batch.configured = found
+        self._arrived.set()
+
+    def granted(self, found: Grants) -> None:
+        """Who may use which virtual cluster; only the newest counts."""
+        self._batch.grants = found
         self._arrived.set()
 
     def store_changed(self) -> None:

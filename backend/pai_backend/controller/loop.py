@@ -16,7 +16,7 @@ import fcntl
 import logging
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING
 from pai_backend.access.ports import PortRange
 from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.deleting import Deleter
+from pai_backend.controller.figures import ClusterFigures, Seen
 from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
 from pai_backend.controller.orphans import TakenBack
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import Placing
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
+from pai_backend.controller.use_sampler import Sampling, UseSampler
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import BEAT_S, ControllerClaim, HeldByAnother
 from pai_backend.launch.service_addresses import ServiceSite
@@ -169,7 +171,8 @@ class ControllerOptions:
     jobs are kept, 0 for not at all. ``reach``: what is read of storages for whom; none but the default one if absent.
     ``cluster``: the cluster configuration as the settings give it. ``keep_orphans``: how long tasks that the database
     does not know are kept; None: until an administrator ends them. ``keep_jobs``: which finished jobs are kept.
-    ``services``: where tasks are told that their services are found.
+    ``services``: where tasks are told that their services are found. ``sampling``: of what tasks use; None: it is not.
+    ``figures``: for Prometheus. ``grants``: the virtual clusters that the settings grant users.
     """
 
     holder: str
@@ -184,6 +187,9 @@ class ControllerOptions:
     cluster: Setting = field(default_factory=Setting)
     keep_jobs: Retention = field(default_factory=Retention)
     services: ServiceSite | None = None
+    sampling: Sampling | None = None
+    figures: ClusterFigures | None = None
+    grants: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 class Controller:
@@ -234,7 +240,7 @@ class Controller:
         configuring = Configuring(self._store, self._options.cluster, epoch=epoch, clock=self._clock)
         history = History(await self._store.run_times.latest(MOST_KINDS))
         placing = Placing(self._new_placer(), self._engine, self._options.ports, self._rng)
-        placing.placer.run_time = history.run_time
+        placing.placer.run_time, placing.placer.likely = history.run_time, history.likely
         await configuring.begin(placing.placer)
         tenure = Reconciler(
             self._store,
@@ -248,24 +254,40 @@ class Controller:
             grace_s=self._options.grace_s,
             keep=self._options.keep,
             keep_orphans=self._options.keep_orphans,
+            figures=self._options.figures,
+            grants=self._options.grants,
         )
         watcher = Watcher(self._engine, self._planner.secrets.token, self._clock)
         keeper = IdleKeeper(self._store, tenure, watcher, epoch=epoch, clock=self._clock)
         explainer = Explainer(self._store, tenure, placing, epoch=epoch, clock=self._clock)
-        deleter = Deleter(self._store, self._engine, self._options.keep_jobs, epoch=epoch, clock=self._clock)
+        sampling = self._options.sampling
+        series = sampling.series if sampling is not None else None
+        deleter = Deleter(
+            self._store, self._engine, self._options.keep_jobs, series=series, epoch=epoch, clock=self._clock
+        )
         log.info("controller with epoch %d", epoch)
+        figures = self._options.figures
         try:
+            if figures is not None:
+                idle = sampling.idle_gpus if sampling is not None else dict
+                figures.seen = lambda: Seen(tenure.jobs, placing.placer, idle())
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._lease.keep(epoch))
                 group.create_task(self._beat(claim))
                 group.create_task(tenure.watch_engine())
                 group.create_task(tenure.watch_store())
                 group.create_task(tenure.watch_configuration())
+                group.create_task(tenure.watch_grants())
                 group.create_task(tenure.decide())
                 group.create_task(explainer.run())
                 group.create_task(keeper.run())
                 group.create_task(deleter.run())
+                if sampling is not None:
+                    sampler = UseSampler(self._store, tenure, self._engine, sampling, epoch=epoch, clock=self._clock)
+                    group.create_task(sampler.run())
         finally:
+            if figures is not None:
+                figures.seen = None
             await tenure.aclose()
 
     async def _beat(self, claim: ControllerClaim) -> None:

@@ -164,7 +164,7 @@ class PassResult:
     """Places for units of a job, each with its ports; units that have cells kept from now on; and why others wait.
 
     ``reserved`` are all places that are kept for the job while others end there; of its ``tasks`` so many are
-    ``waiting``.
+    ``waiting``, its turn put off by ``put_off_s``.
     """
 
     job: JobUid
@@ -174,6 +174,7 @@ class PassResult:
     reserved: Mapping[TaskUid, Placement] = field(default_factory=dict)
     wait: Waits | None = None
     waiting: int = 0
+    put_off_s: int | None = None
 
     @property
     def placements(self) -> dict[TaskUid, Placement]:
@@ -197,7 +198,7 @@ class PassResult:
         if self.wait is not None:
             some = self.waiting < self.tasks and self.wait.lack is not Lack.KEPT
             one_by_one = f"{self.waiting} of {self.tasks} tasks wait: " if some else ""
-            news.append(Waiting(f"{one_by_one}{self.wait.message}", self.reserved))
+            news.append(Waiting(f"{one_by_one}{self.wait.message}", self.reserved, self.put_off_s))
         return news
 
     def is_taken(self, job: Job | None) -> bool:
@@ -249,6 +250,7 @@ class PassResults:
             self.placing.reserved(job),
             self._first_that_may_change(waiting),
             count,
+            self.placing.placer.turns.put_off_s(job.uid),
         )
 
     def _first_that_may_change(self, units: Iterable[Unit]) -> Waits | None:
@@ -257,7 +259,7 @@ class PassResults:
         hopeful: Waits | None = None
         known: dict[object, Waits] = {}
         for unit in units:
-            key = (unit.entry.needs, unit.name if self.placing.placer.has_claim(unit) else "")
+            key = (unit.entry.needs, unit.name if unit.name in self.placing.placer.queue.claims else "")
             wait = known.get(key)
             if wait is None:
                 wait = known[key] = self.placing.wait_reason(unit)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pai_backend.controller.configuring import Configuring
 from pai_backend.controller.effects import Carrier
+from pai_backend.controller.figures import ClusterFigures
+from pai_backend.controller.grants import Grants, GrantsWatch, refusal_of
 from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, cleaned, job_events
 from pai_backend.controller.orphans import Orphans, is_unknown
 from pai_backend.controller.plans import Planner
@@ -73,7 +76,12 @@ class Reconciler:
         grace_s: float,
         keep: timedelta,
         keep_orphans: timedelta | None = None,
+        figures: ClusterFigures | None = None,
+        grants: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> None:
+        """``grants``: the virtual clusters that the settings grant users."""
+        self._figures = figures
+        self._granting = GrantsWatch(store, grants)
         self._store = store
         self._engine = engine
         self._placing = placing
@@ -94,6 +102,7 @@ class Reconciler:
         self._successors: set[JobUid] = set()  # which wait for the end of the jobs that they replace
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
         self._results = PassResults(placing, store)
+        self._grants = Grants()
         self._look_again: datetime | None = None  # when cells have to be kept for a group, or ports be tried again
         self._seen: set[TaskUid] = set()
         self._orphans = Orphans(store, engine, planner.records, epoch=epoch, clock=clock, keep=keep_orphans)
@@ -126,6 +135,10 @@ class Reconciler:
     async def watch_configuration(self) -> None:
         """Pass newer cluster configurations to the loop, for ever."""
         await self._configuring.watch(self._inbox)
+
+    async def watch_grants(self) -> None:
+        """Pass newer grants of virtual clusters to the loop, for ever."""
+        await self._granting.watch(self._inbox.granted)
 
     async def aclose(self) -> None:
         """Stop carrying effects out; they stay open for the next tenure."""
@@ -167,6 +180,7 @@ class Reconciler:
 
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
+        self._grants = await self._granting.begin()
         self._placing.placer.ledger.set_leases(await self._store.ports.leases())
         jobs = await self._store.jobs.unfinished()
         self._placing.placer.recover(jobs)
@@ -177,6 +191,9 @@ class Reconciler:
     def _digest(self, batch: Batch) -> dict[JobUid, list[JobEvent]]:
         """Take nodes over, note tasks of no job, and give what the news means to each job."""
         self._newer = batch.configured or self._newer
+        if batch.grants is not None:
+            self._grants = batch.grants
+            self._fresh.update(self._jobs)
         for name, node in batch.nodes.items():
             if node is None:
                 self._placing.placer.remove_node(name)
@@ -330,6 +347,8 @@ class Reconciler:
         self._placing.freed(released)
         self._placing.placer.keep_only(saved.uid, saved.tasks)
         self._history.record(before, saved)
+        if self._figures is not None:
+            self._figures.changed(before, saved)
         self._fresh.add(saved.uid)
         already = set(open_effects(before))
         self._remember(saved)
@@ -345,7 +364,8 @@ class Reconciler:
         task: Task | None = job.task(uid) if job is not None else None
         if job is None or task is None or task.phase not in (Phase.STARTING, Phase.PULLING):
             return None
-        rule = self._placing.placer.rule(task.placement) if task.placement is not None else NodeRule()
+        placer, place = self._placing.placer, task.placement
+        rule = NodeRule() if place is None else placer.rules.of_placed(place, placer.config)
         return await self._planner.plan(job, task, rule.tolerations)
 
     async def _job_info(self, uid: TaskUid) -> str | None:
@@ -370,7 +390,8 @@ class Reconciler:
         now, placer = self._clock(), self._placing.placer
         placer.catch_up()
         await self._write_lost()
-        self._line_up(now)
+        refused = self._line_up(now)
+        await _in_chunks([self._advance(uid, [Unreserved(), Waiting(words)]) for uid, words in refused.items()])
         while True:
             found = placer.advance(now)
             results = await self._results.of_pass(found, self._jobs)
@@ -382,8 +403,12 @@ class Reconciler:
         self._look_again = found.look_again
         await self._write_reasons()
 
-    def _line_up(self, now: datetime) -> None:
-        """Let the queue know who waits. Units that lacked ports are tried again after a while."""
+    def _line_up(self, now: datetime) -> dict[JobUid, str]:
+        """Let the queue know who waits. Units that lacked ports are tried again after a while.
+
+        Returns the jobs that would wait and may not, with the reason.
+        """
+        refused: dict[JobUid, str] = {}
         if self._placing.ran_short and self._look_again is not None and self._look_again <= now:
             self._placing.ran_short = False
             self._placing.placer.ask_for_nodes_again()
@@ -392,12 +417,19 @@ class Reconciler:
             job = self._jobs.get(uid)
             if job is None:
                 self._placing.placer.forget(uid)
-            else:
-                self._placing.placer.wait(job, to_place(job, now))
+                continue
+            tasks = to_place(job, now)
+            if tasks and (words := self._grants.refusal(job)):
+                refused[uid] = words
+                tasks = ()
+            elif job.why == refusal_of(job):
+                self._placing.placer.changed_reasons.note(uid)  # it waits for something else now
+            self._placing.placer.wait(job, tasks)
+        return refused
 
     async def _write_reasons(self) -> None:
         """Write why jobs wait, where that is new or has never been told."""
-        jobs = [job for uid in self._placing.placer.take_changed_reasons() if (job := self._jobs.get(uid)) is not None]
+        jobs = [job for uid in self._placing.placer.changed_reasons.take() if (job := self._jobs.get(uid)) is not None]
         results = [self._results.of_job(job) for job in jobs]
         await _in_chunks([self._advance(result.job, result.news) for result in results if result.news])
         if self._placing.ran_short:
@@ -431,7 +463,7 @@ class Reconciler:
 
     async def _write_lost(self) -> bool:
         """Write which jobs lost their reservation, so that they are decided again; whether there are any."""
-        lost = [uid for uid in self._placing.placer.take_lost() if uid in self._jobs]
+        lost = [uid for uid in self._placing.placer.lost.take() if uid in self._jobs]
         await _in_chunks([self._advance(uid, [Unreserved(self._configuring.version)]) for uid in lost])
         self._fresh.update(lost)
         return bool(lost)

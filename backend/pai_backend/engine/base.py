@@ -7,8 +7,8 @@ anything: node, devices, ports, environment, command and keys are fixed in the p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -213,14 +213,23 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
+class GpuWork:
+    """What one GPU does: percent of the last moments in which it worked, and its memory in use; None: not told."""
+
+    percent: int | None = None
+    memory_mb: int | None = None
+
+
+@dataclass(frozen=True)
 class GpuUse:
     """How much the GPUs of a task work: percent of the last moments in which the busiest did, of those that tell.
 
-    ``unread``: why others do not tell, which then may work all the same; empty when all do.
+    ``unread``: why others do not tell, which then may work all the same; empty when all do. ``gpus``: each by itself.
     """
 
     percent: int
     unread: str = ""
+    gpus: tuple[GpuWork, ...] = field(default=(), compare=False)
 
 
 @runtime_checkable
@@ -232,4 +241,25 @@ class GpuMeter(Protocol):
 
         Raises EngineError, saying why in words for users, when none of them can be read.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class TaskUse:
+    """What a task uses at a moment, all its processes together; None for what is not known.
+
+    ``cpus``: how many it kept busy since it was looked at before. ``memory_mb``: without what the kernel can drop.
+    """
+
+    cpus: float | None = None
+    memory_mb: float | None = None
+    gpus: tuple[GpuWork, ...] = ()
+
+
+@runtime_checkable
+class UseMeter(Protocol):
+    """What an engine is beside :class:`Engine` if it can tell what its tasks use."""
+
+    async def uses(self, tasks: Mapping[TaskUid, Placement]) -> Mapping[TaskUid, TaskUse]:
+        """What these running tasks use now; those of which nothing is known are left out. Raises EngineError."""
         ...

@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 
 from pai_backend.launch.room import TOTAL_BYTES, entry_bytes, fitting
 from pai_backend.launch.spelling import qizhi_twins, second_spellings
+from pai_backend.model import code_tree
 from pai_backend.model.job import Job, Task
 from pai_backend.model.plan import StagedInput
 from pai_backend.model.spec import Dialect, JobSpec, TaskRole
@@ -42,10 +43,13 @@ class Directories:
 
     @property
     def inputs(self) -> tuple[StagedInput, ...]:
-        """What is copied into a task's working directory: the codeDir, under its own base name."""
+        """What is copied into a task's working directory: the codeDir, under its own base name, or a code tree's."""
         if not self.code_dir:
             return ()
-        return (StagedInput(uri=self.code_dir, name=_base_name(self.code_dir), max_bytes=CODE_BYTES),)
+        name = _base_name(self.code_dir)
+        if tree := code_tree.split_name(name):
+            return (StagedInput(uri=self.code_dir, name=tree[0], max_bytes=code_tree.TREE_BYTES),)
+        return (StagedInput(uri=self.code_dir, name=name, max_bytes=CODE_BYTES),)
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import re
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -24,6 +23,7 @@ from typing import cast
 from pai_backend.launch.shell_words import VariableBudget, known, simple_commands
 from pai_backend.model.digits import whole_number
 from pai_backend.model.spec import DocumentWarning, JobSpec
+from pai_backend.model.urls import is_loopback
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
 
@@ -171,16 +171,7 @@ def _open_warning(place: str, role: str, found: JupyterCommand) -> DocumentWarni
 def _open_to_strangers(found: JupyterCommand) -> bool:
     if found.token is None or found.password or found.token.strip("\"'"):
         return False
-    return found.ip is not None and not _loopback(found.ip)
-
-
-def _loopback(ip: str) -> bool:
-    if ip.lower() == "localhost" or ip.lower().endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(ip).is_loopback
-    except ValueError:
-        return False  # "", "*" and host names: every interface, or one that others reach
+    return found.ip is not None and not is_loopback(found.ip)
 
 
 def _unwrapped(words: tuple[str, ...], env: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:

@@ -222,6 +222,7 @@ def build_plan(
         inputs=where.inputs,
         outputs=where.outputs,
         keep_on_failure=job.spec.debug,
+        debugger=job.spec.debugger,
         job_info=parts.info,
     )
     # Not validated again: the texts are our own, and of a large job there are ten thousand for every task.

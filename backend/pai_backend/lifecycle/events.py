@@ -18,10 +18,14 @@ class Look:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The job cannot go on now, for this reason. ``reserved`` are all places kept for it; None: as before."""
+    """The job cannot go on now, for this reason. ``reserved`` are all places kept for it; None: as before.
+
+    ``put_off_s``: by so much the rules of the queue put off its turn, if they do.
+    """
 
     why: str
     reserved: Mapping[TaskUid, Placement] | None = None
+    put_off_s: int | None = None
 
 
 @dataclass(frozen=True)

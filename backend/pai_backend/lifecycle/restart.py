@@ -26,6 +26,7 @@ def restarted(job: Job, at: datetime) -> Job:
             "stop_reason": "",
             "stop_cause": StopCause.USER,
             "turn_at": at,
+            "put_off_s": None,
             "launched_at": None,
             "completed_at": None,
             "exit": None,

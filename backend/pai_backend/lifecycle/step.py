@@ -73,12 +73,20 @@ def to_place(job: Job, now: datetime) -> tuple[Task, ...]:
     return job.core or queued
 
 
+def _put_off(job: Job, seconds: int | None) -> Job:
+    """The job with its turn put off, once: until it is restarted, or moved in the queue."""
+    if seconds is None or job.put_off_s is not None:
+        return job
+    turn = (job.turn_at or job.submitted_at) + timedelta(seconds=seconds)
+    return job.model_copy(update={"turn_at": turn, "put_off_s": seconds})
+
+
 def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
     match event:
         case Look():
             return job
-        case Waiting(why=why, reserved=reserved):
-            return _with_reserved(job.model_copy(update={"why": why}), reserved)
+        case Waiting(why=why, reserved=reserved, put_off_s=seconds):
+            return _with_reserved(_put_off(job.model_copy(update={"why": why}), seconds), reserved)
         case Placed(placements=placements):
             return _place(job, placements)
         case PredecessorEnded():

@@ -41,3 +41,9 @@ class NodeReading(Model):
         default=0, ge=0, description="CPUs of each node that are left to others, such as DaemonSets."
     )
     spare_memory_mb: int = Field(default=0, ge=0, description="MiB of memory of each node that are left to others.")
+    count_other_pods: bool = Field(
+        default=True,
+        description="Whether the controller counts what pods that are not of this backend request of nodes, so that "
+        "tasks go where room is. It needs `list` and `watch` of `pods` in all namespaces; without it, or without that "
+        "right, the cluster refuses what does not fit, and the task is tried again after a pause.",
+    )

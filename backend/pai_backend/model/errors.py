@@ -219,6 +219,12 @@ class UserHasJobs(PaiError):
     code = "UserHasJobsError"
 
 
+class GroupExists(PaiError):
+    """There is a group of users of that name."""
+
+    code = "ConflictGroupError"
+
+
 class NoSuchGroup(PaiError):
     """There is no group of users of that name."""
 

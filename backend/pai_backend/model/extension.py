@@ -100,6 +100,15 @@ class JobFields(Model):
             v1_name="jobEnvs.isDebug",
         ),
     ] = Field(default=False, description="jobEnvs.isDebug: keep failed tasks for inspection.")
+    debugger: Annotated[
+        bool,
+        DocumentField(
+            "debug",
+            FieldType.FLAG,
+            "[Debuggers](connect/debug.md) attach to the Python programs of its tasks by `pai debug`.",
+            "true",
+        ),
+    ] = Field(default=False, description="debug: debuggers can attach to the Python programs of the tasks.")
     expected_run_s: Annotated[
         int | None,
         DocumentField(
@@ -153,6 +162,35 @@ class JobFields(Model):
             "true",
         ),
     ] = Field(default=False, description="startOnLogin: a login of the owner runs the job again when it has ended.")
+    sweep: Annotated[
+        str,
+        DocumentField(
+            "sweep",
+            FieldType.NAME,
+            "The [sweep](run.md#a-sweep) of the user's that the job belongs to; `pai submit --sweep` gives it.",
+            "rates",
+        ),
+    ] = Field(default="", description="sweep: the user's jobs of this name belong together.")
+    sweep_parallel: Annotated[
+        int | None,
+        DocumentField(
+            "sweepParallel",
+            FieldType.INTEGER,
+            "So many jobs of the sweep run at once; the others wait for their turn.",
+            "4",
+            low=1,
+        ),
+    ] = Field(default=None, ge=1, description="sweepParallel: so many jobs of the sweep run at once; null: no limit.")
+    notebook: Annotated[
+        str,
+        DocumentField(
+            "notebook",
+            FieldType.PATH,
+            "The [notebook](run.md#a-notebook) that the job runs; the panel shows its cells. "
+            "`pai run-notebook` gives it.",
+            "work/train.ipynb",
+        ),
+    ] = Field(default="", description="notebook: the notebook that the job runs.")
     node_selector: Annotated[
         Labels,
         DocumentField(

@@ -232,7 +232,11 @@ class Job(Model):
     tasks: tuple[Task, ...] = ()
     submitted_at: datetime
     turn_at: datetime | None = Field(
-        default=None, description="Stands for submitted_at in the order of the queue, once the job was moved there."
+        default=None,
+        description="Stands for submitted_at in the queue's order, once it was moved or put off.",
+    )
+    put_off_s: int | None = Field(
+        default=None, description="By how much the rules of the queue have put off its turn; empty until they do."
     )
     launched_at: datetime | None = None
     completed_at: datetime | None = None
@@ -251,6 +255,11 @@ class Job(Model):
         default=None, description="Decided but not yet carried out: other tasks are still being stopped."
     )
     version: int = Field(default=0, description="Incremented by every write; writes are fenced by it.")
+
+    @property
+    def virtual_cluster(self) -> str:
+        """The virtual cluster it was submitted to."""
+        return self.spec.virtual_cluster
 
     @property
     def core(self) -> tuple[Task, ...]:

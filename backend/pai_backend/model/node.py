@@ -18,6 +18,14 @@ class Gpu(Model):
     simulated: bool = False
 
 
+class Others(Model):
+    """What pods that are not of this backend hold of a node; which of its GPUs is not known."""
+
+    cpus: int = Field(default=0, ge=0)
+    memory_mb: int = Field(default=0, ge=0)
+    gpus: int = Field(default=0, ge=0)
+
+
 class Node(Model):
     """A machine (or a simulated one) that can run tasks."""
 
@@ -34,6 +42,7 @@ class Node(Model):
     schedulable: bool = Field(default=True, description="False when it is cordoned: no new tasks start there.")
     labels: Labels = Field(default={}, description="What documents and the administrator select nodes by.")
     taints: tuple[Taint, ...] = Field(default=(), description="What keeps tasks away that do not tolerate it.")
+    others: Others = Field(default=Others(), description="What pods of others hold of it.")
     simulated: bool = False
 
 

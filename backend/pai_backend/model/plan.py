@@ -96,6 +96,7 @@ class TaskPlan(Model):
         default=False,
         description="When the command fails, stay reachable by SSH with all files until forgotten (isDebug).",
     )
+    debugger: bool = Field(default=False, description="Debuggers can attach to its Python programs (debug).")
     job_info: str = Field(
         default="", repr=False, description="JSON text of the file that PAI_JOB_INFO_FILE names; see Engine.refresh."
     )

@@ -65,6 +65,19 @@ def narrower(one: Limits, other: Limits) -> Limits:
     )
 
 
+def wider(one: Limits, other: Limits) -> Limits:
+    """What either allows. Commutative and associative; ``NOTHING`` is its neutral element."""
+    return Limits(
+        pty=one.pty or other.pty,
+        commands=one.commands or other.commands,
+        sftp=max(one.sftp, other.sftp, key=_SFTP_ORDER.index),
+        ports=None if one.ports is None or other.ports is None else tuple(sorted({*one.ports, *other.ports})),
+        listen=one.listen or other.listen,
+        agent=one.agent or other.agent,
+        x11=one.x11 or other.x11,
+    )
+
+
 def _common_ports(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if one is None or other is None:
         return other if one is None else one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import urlsplit
 
 
@@ -14,5 +15,18 @@ def is_http_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what listens at this host, an address or a name, is reached from its own machine alone.
+
+    Source: RFC 6761, section 6.3, for the names. Empty, ``*`` and other names are not: others may reach them.
+    """
+    if host.lower() == "localhost" or host.lower().endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

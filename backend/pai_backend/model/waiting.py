@@ -58,6 +58,8 @@ class LackOf(StrEnum):
 
     CPU = "cpu"
     MEMORY = "memory"
+    GPU = "gpu"
+    """GPUs beside those that other people's pods hold."""
     PORT = "port"
     SELECTOR = "selector"
     """It does not have a label that is asked for."""
@@ -76,6 +78,7 @@ class Lack(Model):
     available: int = 0
     detail: str = Field(default="", description="The label asked for (key=value), or the taint (key=value:effect).")
     holder: str = Field(default="", description="The group that has the port, where it is known.")
+    others: int = Field(default=0, description="How much of it pods hold that are not of this backend.")
 
 
 class CapReached(Model):
@@ -83,6 +86,7 @@ class CapReached(Model):
 
     vc: str = ""
     user: str = ""
+    sweep: str = Field(default="", description="The limit is the user's own, of this sweep.")
     tasks: int | None = Field(default=None, description="The most tasks at once; null: no limit.")
     gpus: int | None = None
     running_tasks: int = 0
@@ -115,6 +119,7 @@ class Change(Model):
     leaf_type: str = Field(default="", description="type: the GPU type to ask for instead.")
     vc: str = Field(default="", description="virtual-cluster: the one to submit to instead.")
     member: int = Field(default=0, description="fewer-tasks, smaller-tasks: which member of the group, from 0.")
+    role: str = Field(default="", description="fewer-tasks, smaller-tasks: the task role that the member is.")
     before: int = Field(default=0, description="fewer-tasks: tasks now; smaller-tasks: GPUs of a task now.")
     after: int = Field(default=0, description="The most of them with which it starts.")
     nodes: tuple[str, ...] = Field(default=(), description="drop-label, tolerate, uncordon: the nodes it opens.")
@@ -157,6 +162,7 @@ class Waiting(Model):
     holders: tuple[Holder, ...] = ()
     nodes: tuple[str, ...] = Field(default=(), description="Bad nodes, or those that lack something.")
     lacks: tuple[Lack, ...] = ()
+    put_off_s: int = Field(default=0, description="By how much the order of the queue puts off its turn.")
     cap: CapReached | None = None
     position: int = Field(default=0, description="Place in the queue of its virtual cluster, from 1.")
     waiting: int = Field(default=0, description="How many wait in that queue.")

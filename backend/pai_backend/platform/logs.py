@@ -8,11 +8,14 @@ Standard library only: the supervisor uses it too.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 OLD_FILES = 3
@@ -53,6 +56,30 @@ class Flood(logging.Filter):
             spent += 100 + len(record.getMessage()) + (_TRACEBACK_BYTES if record.exc_info else 0)
         self._spent[kind] = (since, spent, left_out + (not passes))
         return passes
+
+
+_JOB = re.compile(r"\bj[0-9a-f]{16}\b")
+_REQUEST = re.compile(r"\[([\w.-]{8,64})\]$")  # as the API ends its lines
+
+
+class JsonLines(logging.Formatter):
+    """A line as one JSON object: ``time``, ``level``, ``logger``, ``message``; ``job``, ``request``, ``error`` if any.
+
+    ``job`` is the first uid that the message names, ``request`` the id with which a line of the API ends.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Called by logging for each line."""
+        message = record.getMessage()
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": at, "level": record.levelname.lower(), "logger": record.name, "message": message}
+        if job := _JOB.search(message):
+            line["job"] = job[0]
+        if record.name.startswith("pai_backend.api") and (request := _REQUEST.search(message)):
+            line["request"] = request[1]
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
 
 
 class RotatingStderr(logging.StreamHandler):  # type: ignore[type-arg]
@@ -98,12 +125,12 @@ def rotate(path: Path) -> None:
             older.replace(f"{path}.{number}")
 
 
-def configure(level: str, path: Path | None, limit_bytes: int) -> None:
+def configure(level: str, path: Path | None, limit_bytes: int, *, as_json: bool = False) -> None:
     """Send all logging to standard error, in UTC; ``path`` is the file it is, if it is one."""
     handler = RotatingStderr(path, limit_bytes) if path is not None else logging.StreamHandler(sys.stderr)
     formatter = logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
-    handler.setFormatter(formatter)
+    handler.setFormatter(JsonLines() if as_json else formatter)
     if level != "debug":
         handler.addFilter(Flood())
     root = logging.getLogger()

@@ -89,7 +89,7 @@ def _run(
     life: ProcessLife,
 ) -> int:
     log_file = settings.log_dir / f"{process_name(roles, life.copy)}.log" if settings.log_dir is not None else None
-    logs.configure(settings.log_level, log_file, settings.log_file_bytes)
+    logs.configure(settings.log_level, log_file, settings.log_file_bytes, as_json=settings.log_format == "json")
     if not SHARES_NAMES:
         log.warning("this pydantic keeps in another way which fields a value has: jobs take more memory (ADR 0032)")
     if roles != (ProcessRole.AGENT,):  # programs of users inherit the agent's, and some use select(2)

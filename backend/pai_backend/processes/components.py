@@ -21,6 +21,7 @@ from pai_backend.platform.runtime_files import read_json
 if TYPE_CHECKING:
     import socket
 
+    from pai_backend.controller.use_sampler import Sampling
     from pai_backend.engine.local.accounts import SystemAccounts
     from pai_backend.engine.log_place import LogPlace
     from pai_backend.launch.directories import TaskReach
@@ -124,6 +125,11 @@ class Components:
         await asyncio.wait({self._opening, ending}, return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
         return self._opening.result() if self._opening.done() else None
+
+    @property
+    def store_is_open(self) -> bool:
+        """Whether the database has answered."""
+        return self._opening is not None and self._opening.done()
 
     async def _open_store(self) -> Store:
         from pai_backend.model.errors import InvalidParameters
@@ -240,6 +246,15 @@ class Components:
         from pai_backend.engine.log_place import LogPlace
 
         return LogPlace(self.provider.logs(self.settings))
+
+    @cached_property
+    def sampling(self) -> Sampling:
+        """How this process samples what tasks use, if its controller role does."""
+        from pai_backend.controller.use_sampler import Sampling
+        from pai_backend.engine.use_series import UseSeries
+
+        given = self.settings.metrics
+        return Sampling(UseSeries(self.log_place.path), given.sample_s, given.idle_gpus_s)
 
     @cached_property
     def accounts(self) -> SystemAccounts | None:

@@ -19,6 +19,8 @@ from pai_backend.engine.base import (
     Records,
     TaskPlan,
     TaskSeen,
+    TaskUse,
+    UseMeter,
 )
 from pai_backend.engine.holding import ControllerClaim, EngineHolder
 from pai_backend.model.ids import JobUid, TaskUid
@@ -154,6 +156,10 @@ class NodeCachingEngine:
         if not isinstance(self._engine, GpuMeter):
             raise EngineError("this engine does not report it")
         return await self._engine.gpu_use(placement, uid)
+
+    async def uses(self, tasks: Mapping[TaskUid, Placement]) -> Mapping[TaskUid, TaskUse]:
+        """As the engine, if it can tell; else nothing is known of any."""
+        return await self._engine.uses(tasks) if isinstance(self._engine, UseMeter) else {}
 
     async def forget(self, uid: TaskUid) -> None:
         """As the engine."""

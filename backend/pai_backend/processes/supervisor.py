@@ -306,7 +306,8 @@ def supervise(settings_fd: int, ready_fd: int | None, legacy: Legacy | None = No
         log_file = Path(settings["log_dir"]) / "supervisor.log" if settings.get("log_dir") else None
         if log_file is not None:
             logs.redirect(log_file)
-        logs.configure(settings["log_level"], log_file, settings["log_file_bytes"])
+        as_json = settings.get("log_format") == "json"  # an earlier program that is replaced has not the key
+        logs.configure(settings["log_level"], log_file, settings["log_file_bytes"], as_json=as_json)
         processes_lock = await_leftovers(data_dir)
         listeners = _listeners(settings, data_dir, legacy)
         facts = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(), "version": version}

@@ -9,7 +9,7 @@ which misses documents in another style than its own and swallows what follows a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -40,6 +40,10 @@ _TAG = re.compile(r"![^\s,\[\]{}]*+[ \t]*+")
 _BLOCK = re.compile(r"[|>][-+0-9]*+([ \t]*+(?>#[^\r\n]*+|))")
 
 
+Found = list[tuple[Span, bool]]
+"""What is to be masked, and whether it stands elsewhere than among the secrets, reached by an alias."""
+
+
 def masked(source: bytes) -> bytes:
     """``source`` with each secret value replaced by ``"******"``; all other bytes, comments too, are as they were.
 
@@ -47,30 +51,38 @@ def masked(source: bytes) -> bytes:
     that would not be readable with its secrets masked, becomes ``MASKED_WHOLE``. Never raises; takes time linear in
     the length of the document.
     """
-    if len(source) > MAX_BYTES:
+    try:
+        return _masked(source, lambda text: _yaml(text, _whole))
+    except _CannotMask:
         return MASKED_WHOLE
+
+
+def masked_readable(source: bytes) -> bytes | None:
+    """The same, but None where a text, or a document of it, would be masked as a whole."""
+    try:
+        return _masked(source, lambda text: _yaml(text, _refused))
+    except _CannotMask:
+        return None
+
+
+def _masked(source: bytes, read_yaml: Callable[[str], Found]) -> bytes:
+    if len(source) > MAX_BYTES:
+        raise _CannotMask
     try:
         text = source.decode()
     except UnicodeDecodeError:
-        return MASKED_WHOLE
-    try:
-        found = _json(text) if _BEGINS_OBJECT.match(text) else None
-        if found is None:
-            found = _yaml(text)
-    except _TooMuch:
-        return MASKED_WHOLE
+        raise _CannotMask from None
+    found = _json(text) if _BEGINS_OBJECT.match(text) else None
+    if found is None:
+        found = read_yaml(text)
     result = _replaced(text, [span for span, _ in found])
     if any(is_elsewhere for _, is_elsewhere in found) and _can_be_read(source) and not _can_be_read(result):
-        return MASKED_WHOLE
+        raise _CannotMask
     return result
 
 
-Found = list[tuple[Span, bool]]
-"""What is to be masked, and whether it stands elsewhere than among the secrets, reached by an alias."""
-
-
-class _TooMuch(Exception):
-    """More documents, or more values that aliases repeat, than are read."""
+class _CannotMask(Exception):
+    """Secrets cannot be told from the rest, or there is more to read than is read."""
 
 
 def _json(text: str) -> Found | None:
@@ -81,12 +93,21 @@ def _json(text: str) -> Found | None:
     return list(_Search(of_json(text, located.root)).secrets())
 
 
-def _yaml(text: str) -> Found:
-    """What is to be masked in a YAML text. A document of it that cannot be read is masked as one value."""
+def _whole(text: str, start: int, end: int) -> Span:
+    """A document that cannot be read, as one value."""
+    return Span(*_trimmed(text, start, end), text[start:end])
+
+
+def _refused(text: str, start: int, end: int) -> Span:
+    raise _CannotMask
+
+
+def _yaml(text: str, unreadable: Callable[[str, int, int], Span]) -> Found:
+    """What is to be masked in a YAML text, with what stands for a document of it that cannot be read."""
     found: Found = []
     starts = [marker.start() for marker in islice(_MARKER.finditer(text), 2 * MAX_DOCUMENTS + 1)]
     if len(starts) > 2 * MAX_DOCUMENTS:  # each may have a beginning and an end
-        raise _TooMuch
+        raise _CannotMask
     for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
         start += 1 if start == 0 and text.startswith(BOM) else 0
         inside = start + 3 if _MARKER.match(text, start) else start
@@ -95,7 +116,7 @@ def _yaml(text: str) -> Found:
         start = inside if text.startswith("...", start) else start  # --- is read too: columns count from it
         root = of_yaml(text[start:end])
         if root is None:
-            found.append((Span(*_trimmed(text, inside, end), text[inside:end]), False))
+            found.append((unreadable(text, inside, end), False))
         else:
             secrets = _Search(root).secrets()
             found += [(Span(start + span.start, start + span.end), elsewhere) for span, elsewhere in secrets]
@@ -115,7 +136,7 @@ class _Search:
         self._steps = MAX_STEPS
 
     def secrets(self) -> Iterator[tuple[Span, bool]]:
-        """The secret values, each once, and whether each stands elsewhere. Raises _TooMuch."""
+        """The secret values, each once, and whether each stands elsewhere. Raises _CannotMask."""
         seen: set[int] = set()
         for area in self._areas():
             inside = {id(span) for span in self._counted(area.within(follow=False))}
@@ -178,7 +199,7 @@ class _Search:
         for one in found:
             self._steps -= 1
             if self._steps < 0:
-                raise _TooMuch
+                raise _CannotMask
             yield one
 
 

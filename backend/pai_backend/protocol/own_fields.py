@@ -32,11 +32,12 @@ MOST_LABELS: Final = 32
 
 _TIME: Final = re.compile("".join(f"(?:([0-9]{{1,8}}){unit})?" for unit in UNITS))
 _TIME_HINT: Final = "Write days, hours, minutes and seconds as whole numbers with their units, like 2h30m, 45m or 1d."
+_NOWHERE: Final[Mapping[str, str]] = {}
 
 
-def table(name: str, rows: Sequence[DocumentField]) -> Table:
-    """The rows as :meth:`Reader.members` takes them."""
-    return Table(name, {row.name: _rule(row) for row in rows})
+def table(name: str, rows: Sequence[DocumentField], elsewhere: Mapping[str, str] = _NOWHERE) -> Table:
+    """The rows as :meth:`Reader.members` takes them; ``elsewhere``: names that stand in another place, and in which."""
+    return Table(name, {row.name: _rule(row) for row in rows}, elsewhere=elsewhere)
 
 
 def _rule(row: DocumentField) -> Field:
@@ -59,7 +60,7 @@ JOB: Final = document_fields(JobSpec)
 """The job's rows, by attribute."""
 COMMON: Final = {attribute: row for attribute, row in JOB.items() if not row.v1_name}
 """Those that are followed in v1 as well."""
-IN_V1: Final = table(KEY, list(COMMON.values()))
+IN_V1: Final = table(KEY, list(COMMON.values()), {"isDebug": "A v1 document says it in jobEnvs."})
 """What v1 follows of ``extras.jupyterPai``; all else in it is free data."""
 
 

@@ -66,17 +66,20 @@ rm -f "${{TMPDIR:-/tmp}}/pai-barrier-$PAI_TASK_UID-"*"""
 def tensorboard(directories: Mapping[str, str]) -> str:
     """Start TensorBoard on its leased port in the background of task 0; it can neither block nor fail the command.
 
-    It listens on the loopback interface alone: the service proxy reaches it there, strangers do not.
+    It listens where the service proxy reaches it: on the loopback interface of the backend's machine, where strangers
+    do not come, and on all addresses of a pod.
     """
     if len(directories) == 1:
         option = f"--logdir={next(iter(directories.values()))}"
     else:
         option = f"--logdir_spec={','.join(f'{name}:{path}' for name, path in directories.items())}"
     port = f'"${{PAI_CONTAINER_HOST_{TENSORBOARD_LABEL}_PORT_LIST%%,*}}"'
-    run = f"exec tensorboard {shlex.quote(option)} --host=127.0.0.1 --port={port}"
+    run = f'exec tensorboard {shlex.quote(option)} "$pai_host" --port={port}'
     return (
         f"if {_FIRST}; then\n"
         "  if command -v tensorboard >/dev/null; then\n"
+        "    pai_host=--bind_all\n"
+        '    [[ "${PAI_CURRENT_CONTAINER_IP:-}" != 127.* ]] || pai_host=--host=127.0.0.1\n'
         f"    ( {run} ) </dev/null >tensorboard.log 2>&1 &\n"
         "  else\n"
         "    echo 'tensorboard is not in this image; going on without it' >&2\n"

@@ -142,7 +142,8 @@ def _v1(dialect: FormDialect) -> Schema:
         "role",
         v1.ROLE,
         _merged(
-            {"portList": _list(port), "command": {"x-widget": "textarea"}, "gpuNumber": {"x-widget": "gpus"}},
+            {"portList": _list(port), "command": {"x-widget": "textarea"}},
+            {"gpuNumber": {"x-widget": "gpus"}, "cpuNumber": {"x-widget": "cpus"}, "memoryMB": {"x-widget": "memory"}},
             {} if scm else {"storageGB": _LEFT_OUT},
             dict.fromkeys(counters, _LEFT_OUT if qizhi else {"x-widget": "count"}),
         ),
@@ -168,7 +169,12 @@ def _v1(dialect: FormDialect) -> Schema:
 
 
 def _v2_role() -> Schema:
-    resources = {"ports": _map({"type": "integer", "minimum": 1}), "gpu": {"x-widget": "gpus"}}
+    resources = {
+        "ports": _map({"type": "integer", "minimum": 1}),
+        "gpu": {"x-widget": "gpus"},
+        "cpu": {"x-widget": "cpus"},
+        "memoryMB": {"x-widget": "memory"},
+    }
     left_out = dict.fromkeys(("minFailedTaskCount", "minSucceededTaskCount"), _LEFT_OUT)
     return _of(
         "role",

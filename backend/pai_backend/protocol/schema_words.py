@@ -230,12 +230,23 @@ FIELDS: Final[dict[str, Words]] = {
         "SSH and services answer at it, whichever of your jobs has it.",
         "SSH 与服务在此名称下应答，不论由你的哪个作业持有。",
     ),
+    "debug": Words(
+        "Debugger",
+        "调试器",
+        "Debuggers attach to its Python programs by pai debug.",
+        "可用 pai debug 将调试器附加到其 Python 程序。",
+    ),
     "startOnLogin": Words(
         "Start on login",
         "登录时启动",
         "An SSH login runs the job again when it has ended.",
         "作业结束后，SSH 登录会再次运行它。",
     ),
+    "sweep": Words("Sweep", "参数扫描", "Your jobs of one sweep belong together.", "同一参数扫描的作业属于一组。"),
+    "sweepParallel": Words(
+        "Jobs of the sweep at once", "参数扫描的并行作业数", "The others wait for their turn.", "其余作业依次等待。"
+    ),
+    "notebook": Words("Notebook", "笔记本", "The job runs its cells.", "作业运行其单元格。"),
     "nodeSelector": Words("Node labels", "节点标签", "Labels that a node must have.", "节点必须具有的标签。"),
     "minInstances": Words(
         "Tasks that start together", "一起启动的任务数", "The others join as room comes.", "其余的随后加入。"

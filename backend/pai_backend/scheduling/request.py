@@ -6,7 +6,7 @@ Texts are made elsewhere.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pai_backend.model.ids import TaskUid
@@ -24,13 +24,19 @@ class Member:
     """``pods`` pods of ``leaves`` leaf cells each.
 
     With ``min_pods`` the group may start with fewer and grow later. ``within`` names a cell type of which one cell must
-    contain all of these pods.
+    contain all of these pods. ``role`` is the task role they are of, for texts.
     """
 
     pods: int
     leaves: int
     min_pods: int | None = None
     within: str = ""
+    role: str = field(default="", compare=False)
+
+    @property
+    def least(self) -> int:
+        """The fewest pods with which it starts."""
+        return self.pods if self.min_pods is None else self.min_pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,11 @@ class Group:
         return sum(member.pods for member in self.members)
 
     @property
+    def least(self) -> list[int]:
+        """The fewest pods of each member with which it starts."""
+        return [member.least for member in self.members]
+
+    @property
     def leaves(self) -> int:
         """Leaf cells when fully grown."""
         return sum(member.pods * member.leaves for member in self.members)
@@ -89,6 +100,9 @@ class Entry:
     """Orders entries with the same number."""
     account: str = ""
     """The virtual cluster under whose caps it counts; the group's own when empty."""
+    sweep: str = ""
+    sweep_tasks: int | None = None
+    """The most tasks of the user's sweep that run at once; None: no limit."""
 
     @property
     def key(self) -> Key:
@@ -134,9 +148,9 @@ class Need:
     terms: Terms = ANY_NODE
 
     @property
-    def kind(self) -> tuple[int, int, tuple[tuple[int, str], ...], Terms]:
-        """All that a node is asked for besides GPUs: equal for tasks of any job that the same nodes suit."""
-        return self.cpus, self.memory_mb, self.fixed_ports, self.terms
+    def kind(self) -> tuple[int, int, int, tuple[tuple[int, str], ...], Terms]:
+        """All that a node is asked for: equal for tasks of any job that the same nodes suit."""
+        return self.cpus, self.memory_mb, self.gpus, self.fixed_ports, self.terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from pai_backend.model.attempts import Ran
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config.model import ClusterConfig, compare
 from pai_backend.scheduling.core.decision import Bound, Preempt
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.explain.eta import estimate
+from pai_backend.scheduling.jobs.history import History
 from pai_backend.scheduling.queue import Entry, Policy, Queue
 from pai_backend.simulation.fate import RunOutcome
 from pai_backend.simulation.fitting import check_nodes, refusals
@@ -55,7 +57,10 @@ def replay(config: ClusterConfig, trace: Trace, rules: Rules | None = None) -> R
     others = [*rules.later.values(), *([rules.elsewhere] if rules.elsewhere is not None else [])]
     check_nodes(trace, [config, *others])
     arrivals = trace.arrivals
-    entries = {each.name: Entry(each.group, each.user, order) for order, each in enumerate(arrivals)}
+    entries = {
+        each.name: Entry(each.group, each.user, _microseconds(date(each.at)), tie=f"{number:09}")
+        for number, each in enumerate(arrivals)
+    }
     refused = refusals(config, trace, entries, rules.policy, rules.later)
     lives = {each.name: GroupLife(each, entries[each.name]) for each in arrivals}
     played = _Replay(config, trace, rules, {name: life for name, life in lives.items() if name not in refused})
@@ -84,6 +89,7 @@ class _Replay:
         self._growing = Growing(self._ledger)
         self._health = BrokenGpus(self._queue, self.meter)
         self._changes: dict[str, Change] = {}
+        self._history = History()
         self._configure(config)
         for number, line in enumerate(trace.lines):
             self._expect(line.event, str(number))
@@ -122,7 +128,7 @@ class _Replay:
         if happening.kind is MomentKind.CHANGE:
             self._change(self._changes[name], now)
         elif happening.kind is MomentKind.ARRIVAL:
-            self._queue.line_up(self._lives[name].entry)
+            self._line_up(self._lives[name])
             self.meter.waiting += self._lives[name].entry.group.leaves
             return [name]
         elif happening.kind is MomentKind.CANCELLATION:
@@ -135,6 +141,14 @@ class _Replay:
                 self._stop(life, RunOutcome.PREEMPTED, now)
         return []
 
+    def _line_up(self, life: GroupLife) -> None:
+        """A group waits from now on, with the turn that its like and its user's runs so far give it."""
+        arrival = life.arrival
+        likely = self._history.likely_of(arrival.user, arrival.kind, arrival.expected)
+        put_off = self._rules.policy.order_of(arrival.vc).put_off(likely)
+        life.entry = replace(life.entry, order=_microseconds(date(arrival.at) + put_off))
+        self._queue.line_up(life.entry)
+
     def _stop(self, life: GroupLife, outcome: RunOutcome, now: datetime) -> None:
         """A run is over: the group has ended, or waits again."""
         name, opportunistic = life.arrival.name, life.is_opportunistic
@@ -145,6 +159,8 @@ class _Replay:
         life.end = 0
         if outcome in (RunOutcome.DONE, RunOutcome.CANCELLED):
             self._queue.release(name)
+            if outcome is RunOutcome.DONE:
+                self._history.note(Ran(life.arrival.user, life.arrival.kind, max(1, round(life.arrival.duration))))
         else:
             self._queue.put_back(name)
             self.meter.waiting += life.entry.group.leaves
@@ -264,3 +280,7 @@ class _Replay:
     def _run_time(self, entry: Entry) -> timedelta | None:
         expected = self._lives[entry.group.name].arrival.expected
         return None if expected is None else timedelta(seconds=expected)
+
+
+def _microseconds(turn: datetime) -> int:
+    return round(turn.timestamp() * 1_000_000)

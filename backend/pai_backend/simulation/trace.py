@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from pai_backend.model.attempts import stem
 from pai_backend.model.base import Model
 from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group, Member
 from pai_backend.simulation.source import SourceLine
@@ -51,6 +52,11 @@ class Arrival(Model):
     pinned: str = Field(default="", description="The pinned cell it uses instead of the quota.")
     within: str = Field(default="", description="The cell type of which one cell must contain the whole group.")
     lazy: bool = Field(default=False, description="It may be turned opportunistic instead of being ended.")
+
+    @property
+    def kind(self) -> str:
+        """Equal for groups of a user that may be expected to run alike: name without its number, and size."""
+        return f"{stem(self.name)} {self.group.members}"
 
     @property
     def group(self) -> Group:

@@ -8,7 +8,9 @@ Everything here blocks.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import posixpath
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from pai_backend.model.code_tree import BLOBS, split_name
 from pai_backend.storage.faults import StorageFault, explained
 from pai_backend.storage.filesystems import filesystem, path_in
-from pai_backend.storage.tree import EntryKind, Tree, TreeEntry, bounded, local_entries, remote_entries
+from pai_backend.storage.tree import (
+    EntryKind,
+    Tree,
+    TreeEntry,
+    bounded,
+    code_entries,
+    local_entries,
+    opened,
+    remote_entries,
+)
 from pai_backend.storage.uris import StorageLocation, parse
 
 if TYPE_CHECKING:
@@ -64,7 +76,10 @@ def _partial(name: str) -> str:
 
 
 def copy_in(item: Input, work_dir: Path, user: str, say: Say) -> None:
-    """Copy an input under its name, read-only; does nothing when it is there already. Raises StorageFault."""
+    """Copy an input under its name; does nothing when it is there already. Raises StorageFault.
+
+    A copy of a directory is read-only. A code tree is the task's own, and may be written to.
+    """
     final, partial = work_dir / item.name, work_dir / _partial(item.name)
     try:
         discard(partial)
@@ -72,11 +87,12 @@ def copy_in(item: Input, work_dir: Path, user: str, say: Say) -> None:
             say(f"{item.name} is in place already")
             return
         system = None if item.place.local else filesystem(item.place, user=user)
-        tree, copy = _source(item, system)
+        is_tree = split_name(posixpath.basename(item.place.path)) is not None
+        tree, copy = (_code if is_tree else _source)(item, system)
         say(f"copying {item.place.shown} to {item.name}: {tree.files:,} files, {tree.size:,} bytes")
-        _make(tree, partial, copy, at_once=1 if system is None else AT_ONCE)
+        _make(tree, partial, copy, at_once=1 if system is None else AT_ONCE, read_only=not is_tree)
         os.rename(partial, final)
-        if final.is_dir():
+        if final.is_dir() and not is_tree:
             final.chmod(READ_ONLY_PROGRAM)
         say(f"{item.name} is in place")
     except Exception as error:  # noqa: BLE001 - each library has errors of its own
@@ -107,8 +123,22 @@ def _source(item: Input, system: AbstractFileSystem | None) -> tuple[Tree, Copy]
     return tree, lambda entry, target: _copy_remote(system, path, entry, target)
 
 
-def _make(tree: Tree, partial: Path, copy: Copy, at_once: int) -> None:
-    """Make ``partial`` a copy of the tree, its directories read-only too."""
+def _code(item: Input, system: AbstractFileSystem | None) -> tuple[Tree, Copy]:
+    """The same of a code tree, whose contents are beside its list."""
+    folder, name = posixpath.split(item.place.path if system is None else path_in(system, item.place))
+    tree, digests = code_entries(item.place, system, posixpath.join(folder, name), item.max_bytes)
+
+    def copy(entry: TreeEntry, target: Path) -> None:
+        digest = digests[entry.path]
+        blob = posixpath.join(folder, BLOBS, digest)
+        with opened(system, blob) as reader:
+            _write(reader, entry, target, digest)
+
+    return tree, copy
+
+
+def _make(tree: Tree, partial: Path, copy: Copy, at_once: int, *, read_only: bool = True) -> None:
+    """Make ``partial`` a copy of the tree, and its directories read-only too."""
     if [entry.path for entry in tree.entries] == [""]:
         copy(tree.entries[0], partial)
         return
@@ -130,35 +160,37 @@ def _make(tree: Tree, partial: Path, copy: Copy, at_once: int) -> None:
             pool.shutdown(cancel_futures=True)
             raise
     for entry in reversed(tree.entries):
-        if entry.kind is EntryKind.DIRECTORY:
+        if read_only and entry.kind is EntryKind.DIRECTORY:
             (partial / entry.path).chmod(READ_ONLY_PROGRAM)
 
 
 def _copy_local(source: Path, entry: TreeEntry, target: Path) -> None:
-    # Neither a link nor a FIFO that took the file's place since it was listed is followed or waited for.
-    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(descriptor, "rb") as reader:
+    with opened(None, str(source)) as reader:
         _write(reader, entry, target)
 
 
 def _copy_remote(system: AbstractFileSystem, root: str, entry: TreeEntry, target: Path) -> None:
     path = f"{root.rstrip('/')}/{entry.path}" if entry.path else root
-    with system.open(path, "rb") as reader:
+    with opened(system, path) as reader:
         _write(reader, entry, target)
 
 
-def _write(reader: BinaryIO, entry: TreeEntry, target: Path) -> None:
-    """Copy exactly as many bytes as were listed. Raises StorageFault when there are fewer or more."""
-    left = entry.size
+def _write(reader: BinaryIO, entry: TreeEntry, target: Path, digest: str = "") -> None:
+    """Copy exactly as many bytes as were listed, and with ``digest`` (SHA-256) exactly these. Raises StorageFault."""
+    left, sha256 = entry.size, hashlib.sha256()
     with open(target, "xb") as writer:
         while left and (data := reader.read(min(CHUNK_BYTES, left))):
             writer.write(data)
+            sha256.update(data)
             left -= len(data)
-    if left or reader.read(1):
+    if left or reader.read(1) or (digest and sha256.hexdigest() != digest):
         raise StorageFault(
             f"{entry.path or target.name} changed while it was copied", "submit again when it no longer changes"
         )
-    target.chmod(READ_ONLY_PROGRAM if entry.executable else READ_ONLY)
+    if not digest:
+        target.chmod(READ_ONLY_PROGRAM if entry.executable else READ_ONLY)
+    elif entry.executable:
+        target.chmod(0o755)
 
 
 def discard(path: Path) -> None:

@@ -12,8 +12,9 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from pai_backend.model import code_tree
 from pai_backend.storage.faults import StorageFault
 from pai_backend.storage.uris import StorageLocation
 
@@ -144,6 +145,44 @@ def remote_entries(system: AbstractFileSystem, path: str, place: StorageLocation
                 waiting.append(child)
             else:
                 yield _remote_file(place, child, info)
+
+
+def opened(system: AbstractFileSystem | None, path: str) -> BinaryIO:
+    """A file to read, of ``system`` or else of this machine. Raises OSError, or what the library of ``system`` raises.
+
+    Neither a link nor a FIFO that took a file's place since it was listed is followed or waited for.
+    """
+    if system is not None:
+        return cast(BinaryIO, system.open(path, "rb"))
+    return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+
+
+def code_entries(
+    place: StorageLocation, system: AbstractFileSystem | None, path: str, max_bytes: int
+) -> tuple[Tree, dict[str, str]]:
+    """What a code tree holds, and the SHA-256 of each file by its path.
+
+    Raises StorageFault for a list that is damaged or leads out of the tree, and what reading it raises.
+    """
+    _, digest = code_tree.split_name(path.rpartition("/")[2]) or ("", "")
+    with opened(system, path) as file:
+        data = file.read(code_tree.MOST_LIST_BYTES + 1)
+    try:
+        listed = code_tree.read(data, digest)
+    except ValueError as error:
+        raise StorageFault(f"{place.shown} cannot be used: {error}", "upload the directory again") from None
+    folders = {folder for entry in listed for folder in _above(entry.path)}
+    entries = [TreeEntry(folder, EntryKind.DIRECTORY) for folder in sorted(folders)]
+    for entry in listed:
+        kind = EntryKind.LINK if entry.target else EntryKind.FILE
+        entries.append(TreeEntry(entry.path, kind, entry.size, entry.executable, entry.target))
+    tree = bounded(iter(entries), place, max_bytes, 2 * MAX_ENTRIES)  # directories are not in the list
+    return tree, {entry.path: entry.digest for entry in listed}
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _remote_file(place: StorageLocation, path: str, info: dict[str, Any]) -> TreeEntry:

@@ -27,6 +27,12 @@ _ADMINS = union(
 _COUNT = select(func.count()).select_from(table)
 
 
+_ALL_ADMINS = union(
+    select(table.c.username).where(table.c.admin),
+    select(users.c.username).where(users.c.admin, users.c.username.not_in(select(table.c.username))),
+)
+
+
 def keep(conn: Connection, accounts: Mapping[str, bool]) -> None:
     """Make these the accounts, each with whether it administers."""
     if {row.username: row.admin for row in conn.execute(_ALL)} == dict(accounts):
@@ -45,6 +51,11 @@ def shut_out(conn: Connection, users: Collection[str]) -> Mapping[str, bool]:
     if conn.execute(_COUNT).scalar_one():
         gone = set(users) - set(conn.execute(_KNOWN, {"users_": list(users)}).scalars())
     return {user: user in locked for user in locked | gone}
+
+
+def all_admins(conn: Connection) -> frozenset[str]:
+    """All users who administer."""
+    return frozenset(conn.execute(_ALL_ADMINS).scalars())
 
 
 def admins(conn: Connection, users: Collection[str]) -> frozenset[str]:

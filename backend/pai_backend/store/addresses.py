@@ -61,6 +61,11 @@ def reserve(conn: Connection, user: str, name: str, alias: str, at: datetime) ->
     conn.execute(insert(addresses), {"username": user, "name": name, "alias": alias, "created_at": at})
 
 
+def forget_user(conn: Connection, user: str) -> None:
+    """Release all names of a user who is removed."""
+    conn.execute(delete(addresses).where(_MINE), {"user_": user})
+
+
 def _address(row: AnyRow) -> Address:
     held = None if row.uid is None else HeldBy(JobUid(row.uid), row.job_name, State(row.state))
     return Address(row.username, row.name, row.alias, row.created_at, held)

@@ -8,6 +8,7 @@ from datetime import datetime
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import NewEvent as NewEvent
 from pai_backend.model.job import State
+from pai_backend.model.scope import Scope
 
 
 class Conflict(Exception):
@@ -63,15 +64,24 @@ class JobSummary:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """Which jobs a caller sees: those of ``user`` (None: of all users), and of the ``managed`` virtual clusters."""
+
+    user: str | None = None
+    managed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class JobFilter:
     """Which jobs to list; ``None`` and empty mean no restriction.
 
-    ``user`` is whose jobs may be listed at all, ``usernames`` are those asked for. In ``priorities`` None stands for
-    jobs that name none. A job matches with any of ``with_tags`` and without all of ``without_tags``. Unless ``count``
-    is set, the total that comes with a page is only what the page itself shows: its offset and its length.
+    ``sight`` says which jobs may be listed at all, ``usernames`` whose are asked for. In ``priorities`` None stands for
+    jobs that name none. ``submitted_since`` is the earliest submission. A job matches with any of ``with_tags`` and
+    without all of ``without_tags``. Unless ``count`` is set, the total that comes with a page is only what the page
+    itself shows: its offset and its length.
     """
 
-    user: str | None = None
+    sight: Sight = Sight()
     usernames: tuple[str, ...] = ()
     states: tuple[State, ...] = ()
     virtual_clusters: tuple[str, ...] = ()
@@ -79,6 +89,7 @@ class JobFilter:
     with_tags: tuple[str, ...] = ()
     without_tags: tuple[str, ...] = ()
     keyword: str = ""
+    submitted_since: datetime | None = None
     order: str = "submissionTime"
     descending: bool = True
     offset: int = 0
@@ -87,10 +98,11 @@ class JobFilter:
 
     @property
     def owners(self) -> tuple[str, ...] | None:
-        """Whose jobs are meant; None for everybody's."""
-        if self.user is None:
+        """Whose jobs are meant; None for everybody's. With managed virtual clusters ``sight`` restricts further."""
+        user = self.sight.user
+        if user is None or self.sight.managed:
             return self.usernames or None
-        return (self.user,) if not self.usernames or self.user in self.usernames else ()
+        return (user,) if not self.usernames or user in self.usernames else ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,11 @@ class AccessToken:
     application: bool
     created_at: datetime
     expires_at: datetime | None
+    name: str = ""
+    scopes: frozenset[Scope] = frozenset()
+    """What it is limited to; empty: it is not limited."""
+    last_used_at: datetime | None = None
+    """To the minute."""
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from datetime import datetime
 from functools import partial
 
 from pydantic_core import from_json, to_json
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, State
-from pai_backend.store.base import NewEvent
+from pai_backend.store.base import NewEvent, Sight
 from pai_backend.store.lookup import no_such_job
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow, Values
@@ -39,6 +39,14 @@ _RECENT = (
 )
 # Not by a join with jobs: the planner would begin there, with all of the user's jobs.
 _RECENT_OF_USER = _RECENT.where(events.c.username == bindparam("username_"))
+_RECENT_OF_MANAGER = _RECENT.where(
+    or_(
+        events.c.username == bindparam("username_"),
+        select(jobs.c.uid)
+        .where(jobs.c.uid == events.c.job, jobs.c.virtual_cluster.in_(bindparam("managed_", expanding=True)))
+        .exists(),
+    )
+)
 
 _HEAD = select(jobs.c.username, jobs.c.last_seq).where(jobs.c.uid == bindparam("uid_"))
 _COUNT = update(jobs).where(jobs.c.uid == bindparam("uid_")).values(last_seq=bindparam("last_seq_"))
@@ -100,8 +108,8 @@ def news(conn: Connection, uid: JobUid, after: int, limit: int) -> tuple[list[Ev
     return found, State(state).final and len(found) < limit
 
 
-def recent(conn: Connection, position: str | None, user: str | None, limit: int) -> tuple[list[Event], str]:
-    """Events after ``position`` and the position to go on from; None starts at the present.
+def recent(conn: Connection, position: str | None, sight: Sight, limit: int) -> tuple[list[Event], str]:
+    """Events that ``sight`` shows after ``position`` and the position to go on from; None starts at the present.
 
     Raises InvalidParameters for a position that this function never gave.
     """
@@ -114,10 +122,13 @@ def recent(conn: Connection, position: str | None, user: str | None, limit: int)
             hint="Send the `position` of the last message, or none to start now.",
         )
     bounds: Values = {"after": int(position), "most": limit}
-    if user is None:
+    if sight.user is None:
         rows = conn.execute(_RECENT, bounds).all()
+    elif not sight.managed:
+        rows = conn.execute(_RECENT_OF_USER, {**bounds, "username_": sight.user}).all()
     else:
-        rows = conn.execute(_RECENT_OF_USER, {**bounds, "username_": user}).all()
+        seen = {**bounds, "username_": sight.user, "managed_": sight.managed}
+        rows = conn.execute(_RECENT_OF_MANAGER, seen).all()
     # A short page is everything there is for this user: go on from the end, past the events of others.
     end = rows[-1].position if len(rows) == limit else max(newest, int(position))
     return [_event(row) for row in rows], str(end)
@@ -141,12 +152,12 @@ class Events(Repository):
         """
         return await self._database.read(partial(news, uid=uid, after=after, limit=limit))
 
-    async def recent(self, position: str | None, user: str | None, limit: int = 1000) -> tuple[list[Event], str]:
-        """Events of all (or one user's) jobs after an opaque position, and the next position.
+    async def recent(self, position: str | None, sight: Sight, limit: int = 1000) -> tuple[list[Event], str]:
+        """Events of the jobs that ``sight`` shows after an opaque position, and the next position.
 
         ``None`` starts at the present. Delivers at least once: a consumer drops what it has by (job, seq).
         """
-        return await self._database.read(partial(recent, position=position, user=user, limit=limit))
+        return await self._database.read(partial(recent, position=position, sight=sight, limit=limit))
 
     async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
         """Append events that are no part of the job's life, such as logins; its version stays. Raises NoSuchJob."""

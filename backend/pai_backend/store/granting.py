@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 from pai_backend.model.account import Account
 from pai_backend.model.ids import JobUid
 from pai_backend.store import accounts as accounts_
-from pai_backend.store import audit, certificates, keys, sharing, task_keys, users
+from pai_backend.store import audit, certificates, groups, keys, sharing, task_keys, users
 from pai_backend.store.base import UserKey
-from pai_backend.store.grants import Act, Certificate, JobKey, KeyEvent, Share, UserCa, UserUpdate
+from pai_backend.store.grants import GROUP, Act, Certificate, Holdings, JobKey, KeyEvent, Share, UserCa, UserUpdate
 from pai_backend.store.repository import Repository
 
 PAUSE = timedelta(minutes=1)
@@ -72,6 +72,10 @@ class Grants(Repository):
         """With whom a job is shared, ended ones included until they are forgotten."""
         return await self._database.read(partial(sharing.of_job, job=job))
 
+    async def shares_in_force(self, job: JobUid, now: datetime) -> list[Share]:
+        """By which shares a job may be entered now: none while its owner is locked out or gone."""
+        return await self._database.read(partial(sharing.in_force, job=job, now=now))
+
     async def shared_with(self, user: str, now: datetime) -> list[Share]:
         """What a user may enter of others' jobs that have not ended."""
         return await self._database.read(partial(sharing.with_user, user=user, now=now))
@@ -81,11 +85,20 @@ class Grants(Repository):
         return await self._database.read(partial(sharing.by_user, user=user, now=now))
 
     async def share(self, share: Share, act: Act) -> None:
-        """Let a user in, on these terms instead of earlier ones. Raises ReadOnlyJob for a job that has ended."""
-        await self._writer.run(partial(sharing.give, share=share, act=act))
+        """Let a user or a group in, on these terms instead of earlier ones.
+
+        Raises NoSuchGroup, and ReadOnlyJob for a job that has ended.
+        """
+
+        def change(conn: Connection) -> None:
+            if share.user.startswith(GROUP):
+                groups.require_known(conn, (share.user.removeprefix(GROUP),))
+            sharing.give(conn, share, act)
+
+        await self._writer.run(change)
 
     async def unshare(self, job: JobUid, user: str, act: Act) -> None:
-        """End a user's share. Raises NoSuchShare."""
+        """End the share of a user or a group. Raises NoSuchShare."""
         await self._writer.run(partial(sharing.end, job=job, user=user, act=act))
 
     async def locked_out(self, users: Collection[str]) -> frozenset[str]:
@@ -100,25 +113,36 @@ class Grants(Repository):
         """Those of the users who may enter nothing, each with whether they are locked out; the others are gone."""
         return await self._database.read(partial(accounts_.shut_out, users=users))
 
+    async def all_admins(self) -> frozenset[str]:
+        """All users who administer."""
+        return await self._database.read(accounts_.all_admins)
+
     async def admins(self, users: Collection[str]) -> frozenset[str]:
         """Those of the users who administer."""
         return await self._database.read(partial(accounts_.admins, users=users))
 
-    async def added_users(self) -> list[Account]:
-        """Users whom administrators have added, by name."""
-        return await self._database.read(users.added)
+    async def require_addable(self, account: Account, *, again: bool) -> None:
+        """Raise what :meth:`add_user` would, and change nothing."""
+        await self._database.read(partial(users.require_addable, account=account, again=again))
 
     async def add_user(self, account: Account, act: Act, *, again: bool) -> None:
-        """Add a user. Raises UserExists, also for a name that a removed user had, unless ``again``."""
+        """Add a user. Raises UserExists, also for a name that a removed user had, unless ``again``, and NoSuchGroup."""
         await self._writer.run(partial(users.add, account=account, act=act, again=again))
 
-    async def change_user(self, name: str, to: UserUpdate, act: Act, *, session: str) -> Account:
-        """Change a user; a new password ends all their tokens but ``session``. Raises NoSuchUser."""
-        return await self._writer.run(partial(users.change, name=name, to=to, act=act, session=session))
+    async def change_user(self, name: str, to: UserUpdate, act: Act, *, session: str) -> None:
+        """Change a user; a new password ends all their tokens but ``session``. Raises NoSuchUser, NoSuchGroup."""
+        await self._writer.run(partial(users.change, name=name, to=to, act=act, session=session))
 
-    async def remove_user(self, name: str, act: Act) -> None:
-        """Remove a user, and what lets them in. Raises NoSuchUser, UserHasJobs."""
-        await self._writer.run(partial(users.remove, name=name, act=act))
+    async def holdings(self, name: str, now: datetime) -> Holdings:
+        """What belongs to a user, or lets them in, now."""
+        return await self._database.read(partial(users.holdings, name=name, now=now))
+
+    async def remove_user(self, name: str, act: Act, *, heir: str = "") -> None:
+        """Remove a user, and what lets them in; the heir gets what has a name and is not a right.
+
+        Raises NoSuchUser, UserHasJobs, InvalidParameters.
+        """
+        await self._writer.run(partial(users.remove, name=name, act=act, heir=heir))
 
     async def lockouts(self) -> list[str]:
         """Everybody who is locked out."""

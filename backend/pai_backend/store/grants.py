@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from pai_backend.model.account import VcGrants
 from pai_backend.model.ids import JobUid
 from pai_backend.model.rights import Limits
 
@@ -33,25 +34,80 @@ class UserUpdate:
     admin: bool | None = None
     email: str | None = None
     password_hash: str | None = field(default=None, repr=False)
+    groups: tuple[str, ...] | None = None
+    grants: VcGrants | None = None
 
-    def given(self) -> dict[str, Any]:
-        """What is to change, by the names of :class:`~pai_backend.model.account.Account`."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+    def profile(self) -> dict[str, Any]:
+        """Fields of :class:`~pai_backend.model.account.Account` to change: not those of a configured user."""
+        fields = {"admin": self.admin, "email": self.email, "password_hash": self.password_hash}
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def is_empty(self) -> bool:
+        """Whether nothing is to change."""
+        return all(value is None for value in vars(self).values())
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """All that belongs to a user, or lets them in."""
+
+    active_jobs: tuple[str, ...]
+    """Names of jobs that have not ended."""
+    ended_jobs: int
+    addresses: tuple[str, ...]
+    """Workspace names."""
+    templates: int
+    drafts: int
+    keys: int
+    certificates: int
+    tokens: int
+    """Sessions and application tokens."""
+    shares_given: int
+    """Shares and links of the user's jobs."""
+    shares_taken: int
+    """Jobs of others that are shared with the user."""
+
+
+@dataclass(frozen=True)
+class GroupUpdate:
+    """What is to change of a group; None stays as it is."""
+
+    description: str | None = None
+    external_name: str | None = None
+    members: tuple[str, ...] | None = None
+    grants: VcGrants | None = None
+
+
+GROUP = "group:"
+"""What the names of groups begin with where a job is shared with one; no user's name holds a colon."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A job that its owner lets another user enter. One at most for each job and user."""
+    """A job that its owner lets another user, or a group, enter, one at most for each job and either; or a link.
+
+    A link opens one service.
+    """
 
     job: JobUid
     user: str
-    """Who may enter."""
+    """Who may enter: a user, or ``GROUP`` and the name of a group; of a link its name."""
     limits: Limits
     created_at: datetime
     created_by: str
     expires_at: datetime | None = None
     made_by: str = ""
     """As of :class:`Certificate`."""
+    link: str = ""
+    """Digest of the token that opens it; empty: it is for a user."""
+    service: str = ""
+    """Alias of the service that a link opens."""
+    members: frozenset[str] = frozenset()
+    """Who is in the group now; empty for other shares."""
+
+    def is_for(self, user: str) -> bool:
+        """Whether it is for that user, or for a group that the user is in now."""
+        return not self.link and (self.user == user or user in self.members)
 
 
 @dataclass(frozen=True)

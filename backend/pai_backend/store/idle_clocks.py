@@ -115,7 +115,7 @@ def _keep(
     conn: Connection, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
 ) -> None:
     _check(conn, epoch)
-    going = set(conn.execute(_GOING, {"uids": list(clocks)}).scalars())
+    going = set(conn.execute(_GOING, {"uids": [*{*clocks, *told}]}).scalars())
     known = {row.job for row in conn.execute(_CLOCKS, {"uids": list(clocks)})}
     bodies = {uid: clock.model_dump_json() for uid, clock in clocks.items() if uid in going}
     if again := [{"job_": uid, "body": body} for uid, body in bodies.items() if uid in known]:

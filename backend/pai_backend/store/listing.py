@@ -22,10 +22,10 @@ from sqlalchemy.sql.elements import KeyedColumnElement
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.store.base import JobFilter, JobSummary
-from pai_backend.store.matching import FILTERED, Findings, Matches, conditions, details, owned, unaided
+from pai_backend.store.matching import FILTERED, Findings, Matches, conditions, details, unaided
 from pai_backend.store.rows import SUMMARY, to_summary
 from pai_backend.store.tables import jobs
-from pai_backend.store.tally import Tally, tally
+from pai_backend.store.tally import Tally, owned, tally
 
 ORDERS: dict[str, str] = {
     "submissionTime": "submitted_at",
@@ -118,7 +118,8 @@ def _cut(found: Select[tuple[str]], which: JobFilter) -> Select[tuple[str]]:
 def _along(which: JobFilter, order: Order, *more: ColumnElement[str]) -> Select[tuple[str]]:
     """The jobs of the users that are asked for, in their order: from its index, which has the owners too."""
     found = select(jobs.c.uid, *more) if more else select(jobs.c.uid)
-    return found.where(*owned(which, unaided(jobs.c.username))).order_by(*order.by())
+    mine = owned(which, unaided(jobs.c.username), unaided(jobs.c.virtual_cluster))
+    return found.where(*mine).order_by(*order.by())
 
 
 def _walk(which: JobFilter, order: Order, looks: int) -> Select[tuple[str]]:

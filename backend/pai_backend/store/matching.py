@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import to_json
-from sqlalchemy import ColumnElement, Connection, FromClause, Integer, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Integer, func, or_, select, type_coerce
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from pai_backend.model.job import State
 from pai_backend.store.base import JobFilter
-from pai_backend.store.tables import jobs
-from pai_backend.store.tally import Tally
+from pai_backend.store.tables import Instant, jobs
+from pai_backend.store.tally import Tally, owned
 
 FEW = 1000
 """So many jobs are remembered by their uids, and then read and sorted in some 5 ms, whatever the order."""
@@ -29,7 +29,7 @@ FEW = 1000
 REMEMBERED = 64
 """Filters whose findings are remembered: 64 with 1000 uids each are about 5 MB."""
 
-FILTERED = ("state", "virtual_cluster", "priority", "tags", "search")
+FILTERED = ("state", "virtual_cluster", "priority", "tags", "search", "submitted_at")
 """The columns of ``jobs`` that a filter is about, besides the owner's."""
 
 
@@ -83,7 +83,7 @@ class Findings:
 
     def matches(self, conn: Connection, which: JobFilter, numbers: Tally) -> Matches:
         """How many jobs match in the snapshot that ``numbers`` are of."""
-        if not (which.keyword or which.with_tags or which.without_tags):
+        if not (which.keyword or which.with_tags or which.without_tags or which.submitted_since):
             return Matches(numbers.matching)
         asked = replace(which, order="", descending=True, offset=0, limit=0, count=True)
         with self._lock:
@@ -109,12 +109,7 @@ def look_for(conn: Connection, which: JobFilter) -> Matches:
 def conditions(which: JobFilter) -> list[ColumnElement[bool]]:
     """All of a filter, so that ``ix_jobs_filter`` finds it: the states first, even where they are all."""
     states = jobs.c.state.in_([state.value for state in which.states or State])
-    return [states, *owned(which, jobs.c.username), *details(which, jobs)]
-
-
-def owned(which: JobFilter, username: ColumnElement[str]) -> list[ColumnElement[bool]]:
-    """Condition that a job belongs to the users that are meant; empty for all users."""
-    return [] if which.owners is None else [username.in_(which.owners)]
+    return [states, *owned(which, jobs.c.username, jobs.c.virtual_cluster), *details(which, jobs)]
 
 
 def details(which: JobFilter, of: FromClause) -> list[ColumnElement[bool]]:
@@ -130,6 +125,8 @@ def details(which: JobFilter, of: FromClause) -> list[ColumnElement[bool]]:
     if which.with_tags:
         asked.append(or_(*(_has(tag, columns.tags) for tag in which.with_tags)))
     asked += [~_has(tag, columns.tags) for tag in which.without_tags]
+    if which.submitted_since:
+        asked.append(type_coerce(unaided(columns.submitted_at), Instant()) >= which.submitted_since)
     if which.keyword:
         asked.append(columns.search.contains(which.keyword.lower(), autoescape=True))
     return asked

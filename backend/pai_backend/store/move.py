@@ -18,7 +18,7 @@ from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.tables import jobs
 
-# Few jobs were ever moved, so of most the database hands over nothing that would have to be parsed.
+# Where jobs keep the turn of their submission the database hands over nothing that would have to be parsed.
 _MOVED_BEFORE = case((jobs.c.rest.contains('"turn_at":"'), jobs.c.rest), else_=None)
 # The columns' words for ``scheduling.jobs.reorder.waits``.
 _WAITING = select(
@@ -60,7 +60,8 @@ class MoveRequest:
         moving = [(each, lookup.job(conn, each.uid, self.cipher)) for each in moves]
         for each, job in moving:
             payload = {"by": self.by, "turn": each.turn.isoformat(), "place": each.place, "was": each.was}
-            intent.write(conn, job.model_copy(update={"turn_at": each.turn}), [NewEvent("job.moved", payload)], self.at)
+            moved = job.model_copy(update={"turn_at": each.turn, "put_off_s": 0})
+            intent.write(conn, moved, [NewEvent("job.moved", payload)], self.at)
         return moves
 
     def _check(self, conn: Connection, waiting: set[JobUid]) -> None:

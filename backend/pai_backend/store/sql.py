@@ -23,8 +23,10 @@ from pai_backend.store.deleting import Deletions
 from pai_backend.store.events import Events
 from pai_backend.store.explanations import Explanations
 from pai_backend.store.granting import Grants
+from pai_backend.store.groups import Groups
 from pai_backend.store.idle_clocks import Idling
 from pai_backend.store.jobs import Jobs
+from pai_backend.store.kept_documents import KeptDocuments
 from pai_backend.store.keyring import KeyRing, KeySource
 from pai_backend.store.keys import UserKeys
 from pai_backend.store.lease import Leadership
@@ -58,8 +60,10 @@ class Store:
         self.events = Events(*shared)
         self.explanations = Explanations(*shared)
         self.grants = Grants(*shared)
+        self.groups = Groups(*shared)
         self.idling = Idling(*shared)
         self.jobs = Jobs(*shared, reserve)
+        self.kept_documents = KeptDocuments(*shared)
         self.leadership = Leadership(*shared)
         self.login_starts = LoginStarts(*shared)
         self.ports = Ports(*shared)

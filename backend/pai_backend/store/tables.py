@@ -377,6 +377,9 @@ shares = Table(
     Column("expires_at", Instant),
     # As of user_keys.
     Column("made_by", String(64), nullable=False, server_default=text("''")),
+    # Of a link: the digest of its token, and the alias of the one service that it opens. ``username`` is its name then.
+    Column("link", String(64), nullable=False, server_default=text("''")),
+    Column("service", Text, nullable=False, server_default=text("''")),
     PrimaryKeyConstraint("job", "username"),
 )
 
@@ -397,6 +400,35 @@ users = Table(
     Column("password_hash", Text, nullable=False),
 )
 
+groups = Table(
+    "groups",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("description", Text, nullable=False),
+    Column("external_name", Text, nullable=False),
+)
+"""Groups that administrators have added. A row ``default`` says that the grants of that group count."""
+
+group_members = Table(
+    "group_members",
+    metadata,
+    Column("groupname", String(64), ForeignKey("groups.name"), nullable=False),
+    Column("username", Text, nullable=False, index=True),
+    PrimaryKeyConstraint("groupname", "username"),
+)
+
+vc_grants = Table(
+    "vc_grants",
+    metadata,
+    # "user" or "group"; the subject is the name of either.
+    Column("kind", String(8), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("virtual_cluster", Text, nullable=False),
+    # Whether the subject manages the virtual cluster too.
+    Column("manages", Boolean, nullable=False),
+    PrimaryKeyConstraint("kind", "subject", "virtual_cluster"),
+)
+
 addresses = Table(
     "addresses",
     metadata,
@@ -406,6 +438,21 @@ addresses = Table(
     Column("alias", String(63), nullable=False, unique=True),
     Column("created_at", Instant, nullable=False),
     PrimaryKeyConstraint("username", "name"),
+)
+
+kept_documents = Table(
+    "kept_documents",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("username", Text, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("name", String(63), nullable=False),
+    Column("filename", Text, nullable=False),
+    Column("changed_at", Instant, nullable=False),
+    Column("source", LargeBinary, nullable=False),
+    Column("sealed_by", String(16), nullable=False),
+    UniqueConstraint("username", "kind", "name"),
+    Index("ix_kept_documents_sealed_by_id", "sealed_by", "id"),
 )
 
 login_starts = Table(
@@ -461,6 +508,10 @@ access_tokens = Table(
     Column("application", Boolean, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant),
+    Column("name", Text, nullable=False, server_default=text("''")),
+    # Separated by spaces; empty: everything that its user may.
+    Column("scopes", Text, nullable=False, server_default=text("''")),
+    Column("last_used_at", Instant),
 )
 
 claims = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, true
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, true
 
 from pai_backend.store.base import JobFilter
 from pai_backend.store.tables import job_groups as groups
@@ -30,7 +30,7 @@ class Tally:
 
 def tally(conn: Connection, which: JobFilter) -> Tally:
     """The numbers for a filter."""
-    users = true() if which.owners is None else groups.c.username.in_(which.owners)
+    users = and_(true(), *owned(which, groups.c.username, groups.c.virtual_cluster))
     reach = and_(users, groups.c.state.in_([state.value for state in which.states])) if which.states else users
     matching = and_(reach, *_rest(which))
     numbers = select(
@@ -42,6 +42,16 @@ def tally(conn: Connection, which: JobFilter) -> Tally:
     )
     # PostgreSQL's sums of large integers are decimals.
     return Tally(*(int(number or 0) for number in conn.execute(numbers).one()))
+
+
+def owned(
+    which: JobFilter, username: ColumnElement[str], virtual_cluster: ColumnElement[str]
+) -> list[ColumnElement[bool]]:
+    """Conditions that a job belongs to the users that are meant and may be listed; empty for all jobs."""
+    found: list[ColumnElement[bool]] = [] if which.owners is None else [username.in_(which.owners)]
+    if which.sight.user is not None and which.sight.managed:
+        found.append(or_(username == which.sight.user, virtual_cluster.in_(which.sight.managed)))
+    return found
 
 
 def counts(conn: Connection) -> dict[str, int]:

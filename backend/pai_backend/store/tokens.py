@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select, update
 
 from pai_backend.model.errors import Forbidden, NoSuchToken
+from pai_backend.model.scope import Scope
 from pai_backend.store import certificates, keys, sharing, task_keys
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
@@ -32,6 +33,11 @@ _OF_USER = (
 _DIGESTS = select(access_tokens.c.digest).where(access_tokens.c.username == bindparam("username_"))
 _INSERT = insert(access_tokens)
 _DELETE = delete(access_tokens).where(access_tokens.c.digest == bindparam("digest_"))
+_USED = (
+    update(access_tokens)
+    .where(access_tokens.c.digest == bindparam("digest_"))
+    .values(last_used_at=bindparam("at_", type_=access_tokens.c.last_used_at.type))
+)
 _FORGET = delete(access_tokens).where(access_tokens.c.expires_at <= _NOW)
 
 
@@ -52,8 +58,15 @@ def add_token(conn: Connection, token: AccessToken) -> None:
             "application": token.application,
             "created_at": token.created_at,
             "expires_at": token.expires_at,
+            "name": token.name,
+            "scopes": " ".join(sorted(token.scopes)),
         },
     )
+
+
+def note_use(conn: Connection, digest: str, at: datetime) -> None:
+    """Write down the last use of a token."""
+    conn.execute(_USED, {"digest_": digest, "at_": at})
 
 
 def token(conn: Connection, digest: str, now: datetime) -> AccessToken | None:
@@ -79,7 +92,16 @@ def remove_token(conn: Connection, user: str, digest: str, act: Act) -> None:
 
 
 def _token(row: AnyRow) -> AccessToken:
-    return AccessToken(row.digest, row.username, row.application, row.created_at, row.expires_at)
+    return AccessToken(
+        row.digest,
+        row.username,
+        row.application,
+        row.created_at,
+        row.expires_at,
+        row.name,
+        frozenset(map(Scope, row.scopes.split())),
+        row.last_used_at,
+    )
 
 
 class Tokens(Repository):
@@ -100,6 +122,10 @@ class Tokens(Repository):
     async def of_user(self, user: str, now: datetime) -> list[AccessToken]:
         """A user's tokens whose time is not over, oldest first."""
         return await self._database.read(partial(tokens_of, user=user, now=now))
+
+    async def note_use(self, digest: str, at: datetime) -> None:
+        """Write down the last use of a token; to be called once a minute at most."""
+        await self._writer.run(partial(note_use, digest=digest, at=at), announce=False)
 
     async def remove(self, user: str, digest: str, act: Act) -> None:
         """Forget a token of the user, by its digest or the digest's beginning, and end what it made.

@@ -47,7 +47,10 @@ func installNames(to string) error {
 	if err := os.MkdirAll(peers, 0o755); err != nil {
 		return err
 	}
-	links := map[string]string{filepath.Join(to, "bin", "session"): "launch"}
+	links := map[string]string{}
+	for _, name := range []string{"session", "terminal"} {
+		links[filepath.Join(to, "bin", name)] = "launch"
+	}
 	for _, name := range []string{"ssh", "scp", "sftp"} {
 		links[filepath.Join(peers, name)] = "../bin/launch"
 	}

@@ -8,6 +8,7 @@ const (
 	sshd             = runtimeDirectory + "/bin/sshd"
 	sshdConfig       = runtimeDirectory + "/sshd_config"
 	sessionProgram   = runtimeDirectory + "/bin/session"
+	terminalProgram  = runtimeDirectory + "/bin/terminal"
 
 	planDirectory = "/pai/plan"
 	commandFile   = planDirectory + "/command.gz"
@@ -39,6 +40,7 @@ const (
 	jumpKeys       = stateDirectory + "/rides.keys"
 	serverPipe     = stateDirectory + "/sshd.pipe"
 	serverLog      = stateDirectory + "/sshd.log"
+	terminals      = stateDirectory + "/terminals" // a folder for each user, with a socket for each session
 
 	workDirectory  = "/pai/work"
 	terminationLog = "/dev/termination-log"

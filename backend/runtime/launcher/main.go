@@ -5,6 +5,7 @@
 //	launch               runs the task; --is-running asks whether it still runs
 //	install TO STATE     copies the bundle that it is in to a task's pod, and checks it; called by its path
 //	session              the shell of SSH logins
+//	terminal FOLDER SHELL   what they run as the subsystem pai-terminal; hold-terminal is what it starts
 //	ssh, scp, sftp       OpenSSH's clients, told of the job's other tasks
 package main
 
@@ -33,10 +34,19 @@ func main() {
 		}
 	case "session":
 		refuse(session(os.Args[1:]))
+	case "terminal":
+		if len(os.Args) < 3 {
+			refuse(fmt.Errorf("usage: terminal FOLDER SHELL [ARGUMENTS]"))
+		}
+		os.Exit(terminal(os.Args[1], os.Args[2:]))
+	case holderCalled:
+		if err := holdTerminal(os.Args[1], os.Args[2:]); err != nil {
+			os.Exit(failed)
+		}
 	case "ssh", "scp", "sftp":
 		refuse(client(name, os.Args[1:]))
 	default:
-		refuse(fmt.Errorf("%s: called by a name that is none of launch, install, session, ssh, scp, sftp", name))
+		refuse(fmt.Errorf("%s: called by a name that is none of launch, install, session, terminal, ssh, scp, sftp", name))
 	}
 }
 

@@ -37,14 +37,20 @@ func session(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	program := bash
+	shell, program := bash, bash
 	if !hasShell {
 		made.set("SHELL", bash)
-	} else if len(arguments) == 0 && executableByUs(made.values["SHELL"]) {
-		program = made.values["SHELL"]
+	} else if executableByUs(made.values["SHELL"]) {
+		shell = made.values["SHELL"]
+	}
+	if len(arguments) == 0 {
+		program = shell
 	}
 	if err := os.Chdir(workDirectory); err != nil {
 		return err
+	}
+	if len(arguments) == 2 && arguments[0] == "-c" && arguments[1] == terminalProgram { // the subsystem, without bash between
+		return syscall.Exec(terminalProgram, []string{terminalProgram, terminals, shell}, made.list())
 	}
 	return syscall.Exec(program, append([]string{program}, arguments...), made.list())
 }

@@ -20,6 +20,10 @@ from typing import Any
 from .link import CLOSE, HELLO, Streams, read_frame
 
 CHANNELS = 5
+IOPUB = 2
+BUSY_S = 2.0
+"""How often a client is told that the kernel computes, so that who watches the connection sees it in use."""
+CONTROL_GROUPS = "/sys/fs/cgroup"
 DEAD_S = 600
 """How long a holder whose kernel has ended waits for a client that starts it again."""
 TAIL = 4000
@@ -36,6 +40,8 @@ class Holder:
         self._link: asyncio.StreamWriter | None = None
         self._kernel: asyncio.subprocess.Process | None = None
         self._status: int | None = None
+        self._lacked_memory = False
+        self._is_busy = False
         self._tail = b""
         self._left: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -96,6 +102,7 @@ class Holder:
         return {
             "pid": None if self._kernel is None else self._kernel.pid,
             "status": self._status,
+            "lacked_memory": self._lacked_memory,
             "tail": self._tail.decode(errors="replace"),
         }
 
@@ -150,7 +157,8 @@ class Holder:
             version = ".".join(str(part) for part in sys.version_info[:2])
             return {"error": "no-ipykernel", "detail": f"{sys.executable}, Python {version}"}
         connection = self._prepared(value["connection"])
-        self._status, self._tail = None, b""
+        self._status, self._lacked_memory, self._tail = None, False, b""
+        kills = memory_kills()
         self._kernel = kernel = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -164,7 +172,7 @@ class Holder:
             start_new_session=True,
         )
         self._wait()
-        self._begin(self._watch(kernel))
+        self._begin(self._watch(kernel, kills))
         while self._kernel is kernel and not self._listens():  # noqa: ASYNC110  # ipykernel does not tell
             await asyncio.sleep(0.02)
         return self._state() if self._kernel is kernel else {"error": "ended", **self._state()}
@@ -182,16 +190,38 @@ class Holder:
     def _listens(self) -> bool:
         return all(os.path.exists(self._socket(channel)) for channel in range(1, CHANNELS + 1))
 
-    async def _watch(self, kernel: asyncio.subprocess.Process) -> None:
+    async def _watch(self, kernel: asyncio.subprocess.Process, kills: int) -> None:
         """Keep the end of what the kernel writes, until it ends. Its children may keep the pipe open."""
         assert kernel.stderr is not None
         reading = asyncio.ensure_future(self._keep_tail(kernel.stderr))
+        watching = [asyncio.ensure_future(self._watch_state()), asyncio.ensure_future(self._tell_busy())]
         self._status = await kernel.wait()
+        self._lacked_memory = self._status == -signal.SIGKILL and memory_kills() > kills >= 0
         await asyncio.wait([reading], timeout=1)
-        reading.cancel()
+        for each in (reading, *watching):
+            each.cancel()
         self._kernel = None
         self._wait()
         self._tell({"event": "ended", **self._state()})
+
+    async def _watch_state(self) -> None:
+        """Follow whether the kernel computes. ipykernel brings what this needs."""
+        import zmq.asyncio
+
+        self._is_busy = False
+        with zmq.asyncio.Context() as context, context.socket(zmq.SUB) as socket:
+            socket.subscribe(b"kernel.")
+            socket.connect(f"ipc://{self._socket(IOPUB)}")
+            while True:
+                topic, *parts = await socket.recv_multipart()
+                if topic.endswith(b".status"):
+                    self._is_busy = json.loads(parts[5]).get("execution_state") == "busy"
+
+    async def _tell_busy(self) -> None:
+        while True:
+            await asyncio.sleep(BUSY_S)
+            if self._is_busy and self._link is not None:
+                self._tell({"event": "busy"})
 
     async def _keep_tail(self, errors: asyncio.StreamReader) -> None:
         while True:
@@ -205,6 +235,34 @@ class Holder:
         if self._kernel is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._kernel.pid, number)
+
+
+def memory_kills(membership: str = "/proc/self/cgroup", groups: str = CONTROL_GROUPS) -> int:
+    """How many processes here the system has killed for lack of memory; -1 where it is not counted.
+
+    Source: the kernel's documentation, cgroup-v2 memory.events and cgroup-v1 memory.oom_control.
+    """
+    for line in _text(membership).splitlines():
+        _, controllers, place = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            base, name = os.path.join(groups, "memory"), "memory.oom_control"
+        elif controllers == "":
+            base, name = groups, "memory.events"
+        else:
+            continue
+        for inside in (place, "/"):  # in a container the hierarchy may be mounted from further down
+            for counted in _text(os.path.join(base, inside.lstrip("/"), name)).splitlines():
+                if counted.startswith("oom_kill "):
+                    return int(counted.split()[1])
+    return -1
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def main(directory: str, keep_s: float | None) -> None:

@@ -8,6 +8,22 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The attempts of a job, the latest first. */
+        readonly AttemptList: {
+            readonly data: readonly components["schemas"]["AttemptWire"][];
+        };
+        /** @description An attempt of a job with all runs of its tasks. */
+        readonly AttemptWire: {
+            /** @description From 0. */
+            readonly number: number;
+            /** Format: date-time */
+            readonly createdTime: string;
+            readonly completedTime: string | null;
+            /** @description Why a later attempt followed; empty for the latest. */
+            readonly retryReason: string;
+            /** @description By role, index and `attempt`; a retried task has several. */
+            readonly runs: readonly components["schemas"]["TaskWire"][];
+        };
         /**
          * @description Where it is known from how long a group runs.
          * @enum {string}
@@ -19,6 +35,11 @@ export interface components {
             readonly vc: string;
             /** @default  */
             readonly user: string;
+            /**
+             * @description The limit is the user's own, of this sweep.
+             * @default
+             */
+            readonly sweep: string;
             /**
              * @description The most tasks at once; null: no limit.
              * @default null
@@ -81,6 +102,11 @@ export interface components {
              */
             readonly member: number;
             /**
+             * @description fewer-tasks, smaller-tasks: the task role that the member is.
+             * @default
+             */
+            readonly role: string;
+            /**
              * @description fewer-tasks: tasks now; smaller-tasks: GPUs of a task now.
              * @default 0
              */
@@ -113,8 +139,15 @@ export interface components {
             readonly admin: boolean;
             /** @description No cells are configured: every virtual cluster may use all nodes. */
             readonly shared: boolean;
+            /** @description Images that the site offers. */
+            readonly images: readonly string[];
             readonly virtualClusters: readonly components["schemas"]["VirtualClusterUse"][];
             readonly nodes: readonly components["schemas"]["NodeUseWire"][];
+        };
+        /** @description A server that runs in a task: the label of its port, and the password that it asks for once. */
+        readonly CodeServer: {
+            readonly label: string;
+            readonly password: string;
         };
         /** @description When a role decides its job. ``None`` switches a rule off (v1: null). */
         readonly Completion: {
@@ -157,6 +190,17 @@ export interface components {
              */
             readonly hint: string;
         };
+        /** @description Drafts, the newest first. */
+        readonly DraftList: {
+            readonly data: readonly components["schemas"]["DraftWire"][];
+        };
+        /** @description A document that is being written. */
+        readonly DraftWire: {
+            readonly name: string;
+            readonly filename: string;
+            /** Format: date-time */
+            readonly changedAt: string;
+        };
         /** @description What every failed request answers with. */
         readonly ErrorBody: {
             readonly code: string;
@@ -179,6 +223,10 @@ export interface components {
             readonly payload: {
                 readonly [key: string]: unknown;
             };
+        };
+        /** @description Part of a job's history, in order. */
+        readonly EventList: {
+            readonly data: readonly components["schemas"]["Event"][];
         };
         /** @description One thing wrong at one place of a document or request. */
         readonly Fault: {
@@ -205,6 +253,20 @@ export interface components {
              */
             readonly hint: string;
         };
+        /** @description Where the notebook with its outputs is now, and the place of its failed cell among all cells; or null. */
+        readonly FetchedNotebook: {
+            readonly path: string;
+            readonly failed: number | null;
+        };
+        /** @description A file or directory of the default file system. */
+        readonly FileEntry: {
+            readonly name: string;
+            /** @enum {string} */
+            readonly kind: "file" | "directory";
+            /** @description Bytes; 0 for a directory. */
+            readonly size: number;
+            readonly modified: string | null;
+        };
         /** @description A finding in one language. */
         readonly FindingText: {
             readonly what: string;
@@ -221,8 +283,9 @@ export interface components {
         /**
          * @description How to reach a task. ``included`` is whether editors here know its name already.
          *
-         *     Of a job that another user shares, ``sharedBy`` names that user, and ``only`` and ``until`` say what is allowed (all
-         *     when it is empty) and how long (null: until the job ends). Editors need more than a limited share allows.
+         *     ``debugger``: debugpy listens at ``debugging.DEBUG_SOCKET`` in the task. Of a job that another user shares,
+         *     ``sharedBy`` names that user, and ``only`` and ``until`` say what is allowed (all when it is empty) and how long
+         *     (null: until the job ends). Editors need more than a limited share allows.
          */
         readonly Guide: {
             readonly alias: string;
@@ -236,6 +299,7 @@ export interface components {
             readonly command: string;
             readonly plainCommand: string;
             readonly included: boolean;
+            readonly debugger: boolean;
             readonly links: readonly components["schemas"]["LinkWire"][];
             readonly pycharm: components["schemas"]["PyCharmWire"];
             readonly sharedBy: string | null;
@@ -324,6 +388,16 @@ export interface components {
             /** @description What its document says of it, the first 1,000 characters; mostly empty. */
             readonly description: string;
             readonly image: string;
+            /**
+             * @description The sweep that it belongs to; empty for none.
+             * @default
+             */
+            readonly sweep: string;
+            /**
+             * @description The notebook that it runs; empty for none.
+             * @default
+             */
+            readonly notebook: string;
             readonly attempt: number;
             readonly stopReason: string;
             readonly exit: components["schemas"]["JobExit"] | null;
@@ -361,6 +435,13 @@ export interface components {
             readonly role: string | null;
             /** @default null */
             readonly index: number | null;
+        };
+        /** @description What the tasks of a job used. */
+        readonly JobMetrics: {
+            /** @description Seconds between two looks. */
+            readonly sampleS: number;
+            /** @description The first 100 of those that were asked for. */
+            readonly tasks: readonly components["schemas"]["TaskMetrics"][];
         };
         /**
          * @description What the panel needs to follow the job; ``seen`` is when this was true (ISO 8601, UTC).
@@ -407,6 +488,11 @@ export interface components {
              */
             readonly debug: boolean;
             /**
+             * @description debug: debuggers can attach to the Python programs of the tasks.
+             * @default false
+             */
+            readonly debugger: boolean;
+            /**
              * @description expectedRunTime, in seconds: how long an attempt is expected to run. It ends nothing.
              * @default null
              */
@@ -426,6 +512,21 @@ export interface components {
              * @default false
              */
             readonly startOnLogin: boolean;
+            /**
+             * @description sweep: the user's jobs of this name belong together.
+             * @default
+             */
+            readonly sweep: string;
+            /**
+             * @description sweepParallel: so many jobs of the sweep run at once; null: no limit.
+             * @default null
+             */
+            readonly sweepParallel: number | null;
+            /**
+             * @description notebook: the notebook that the job runs.
+             * @default
+             */
+            readonly notebook: string;
             /**
              * @description nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks.
              * @default {}
@@ -492,16 +593,56 @@ export interface components {
              * @default
              */
             readonly holder: string;
+            /**
+             * @description How much of it pods hold that are not of this backend.
+             * @default 0
+             */
+            readonly others: number;
         };
         /**
          * @description What a node lacks besides GPUs, or why it is not for a group.
          * @enum {string}
          */
-        readonly LackOf: "cpu" | "memory" | "port" | "selector" | "taint" | "cordoned";
+        readonly LackOf: "cpu" | "memory" | "gpu" | "port" | "selector" | "taint" | "cordoned";
         /** @description A link that opens the task in an editor. */
         readonly LinkWire: {
             readonly editor: string;
             readonly name: string;
+            readonly url: string;
+        };
+        /** @description A line of a log that was looked for. */
+        readonly LogMatch: {
+            /** @description Of its first byte in the log. */
+            readonly offset: number;
+            /** @description The line without colours, shortened around the match. */
+            readonly text: string;
+        };
+        /** @description Lines in a part of a log; ask again from ``next`` on until it is complete. */
+        readonly LogMatches: {
+            readonly matches: readonly components["schemas"]["LogMatch"][];
+            /** @description Where to go on. */
+            readonly next: number;
+            /** @description Whether the end of the log was reached. */
+            readonly complete: boolean;
+        };
+        /** @description A new link. */
+        readonly MadeLink: {
+            /** @description `user~name`. */
+            readonly job: string;
+            readonly uid: string;
+            readonly alias: string;
+            /** @description Who may enter: a user, or `group:NAME`; `link:ID` of a link. */
+            readonly user: string;
+            /** @description Whether it is a link: for reading, without an account. */
+            readonly isLink: boolean;
+            /** @description Labels of the services that it opens. */
+            readonly services: readonly string[];
+            readonly only: readonly string[];
+            readonly createdBy: string;
+            /** Format: date-time */
+            readonly createdAt: string;
+            readonly expiresAt: string | null;
+            /** @description Where it leads. It is shown this once. */
             readonly url: string;
         };
         /** @description A job whose turn has changed. */
@@ -532,6 +673,29 @@ export interface components {
             readonly memoryMb: number;
             readonly usedMemoryMb: number;
         };
+        /** @description How far a job is with its notebook. ``steps`` is empty before it began, ``error`` that of the failed cell. */
+        readonly NotebookRun: {
+            readonly steps: readonly components["schemas"]["NotebookStep"][];
+            readonly error: string;
+        };
+        /**
+         * @description A cell with code: its place among all cells of the notebook from 0, its first line, and how it goes.
+         *
+         *     ``began`` is in seconds since 1970 by the task's clock; ``seconds`` is how long it took.
+         */
+        readonly NotebookStep: {
+            readonly place: number;
+            readonly line: string;
+            /** @enum {string} */
+            readonly state: "waiting" | "running" | "done" | "failed";
+            readonly began: number | null;
+            readonly seconds: number | null;
+        };
+        /**
+         * @description Whose a template is.
+         * @enum {string}
+         */
+        readonly Origin: "shipped" | "site" | "own";
         /** @description All of them, the longest known first. */
         readonly OrphanList: {
             readonly data: readonly components["schemas"]["OrphanShown"][];
@@ -698,14 +862,18 @@ export interface components {
         readonly ShareList: {
             readonly data: readonly components["schemas"]["ShareWire"][];
         };
-        /** @description A job that another user may enter. */
+        /** @description A job that another user may enter, or a link to one of its services. */
         readonly ShareWire: {
             /** @description `user~name`. */
             readonly job: string;
             readonly uid: string;
             readonly alias: string;
-            /** @description Who may enter. */
+            /** @description Who may enter: a user, or `group:NAME`; `link:ID` of a link. */
             readonly user: string;
+            /** @description Whether it is a link: for reading, without an account. */
+            readonly isLink: boolean;
+            /** @description Labels of the services that it opens. */
+            readonly services: readonly string[];
             readonly only: readonly string[];
             readonly createdBy: string;
             /** Format: date-time */
@@ -755,6 +923,11 @@ export interface components {
             readonly name: string;
             readonly mountPath: string;
         };
+        /** @description A new sweep and the number of its jobs. */
+        readonly SubmittedSweep: {
+            readonly name: string;
+            readonly jobs: number;
+        };
         /** @description A row of the job list. */
         readonly Summary: {
             readonly uid: string;
@@ -780,6 +953,19 @@ export interface components {
             /** @description How many warnings the document has. */
             readonly warnings: number;
         };
+        /** @description The jobs of a sweep in its order. What they differ in does not change; their states are in the list of jobs. */
+        readonly SweepShown: {
+            readonly name: string;
+            readonly jobs: readonly components["schemas"]["SweptValues"][];
+        };
+        /** @description A job of a sweep: its uid and name, and the values by which it differs from the others. */
+        readonly SweptValues: {
+            readonly uid: string;
+            readonly name: string;
+            readonly values: {
+                readonly [key: string]: string;
+            };
+        };
         /** @description How a task ended. */
         readonly TaskExitWire: {
             /** @description As a shell has it: the code, or 128 and the signal's number, or 255. */
@@ -792,6 +978,16 @@ export interface components {
             readonly phrase: string;
             /** @description What the user can do, in a sentence; or empty. */
             readonly remedy: string;
+        };
+        /** @description A task over time, all its runs one after the other, and what it may use. */
+        readonly TaskMetrics: {
+            readonly role: string;
+            readonly index: number;
+            readonly gpus: number;
+            readonly cpus: number;
+            readonly memoryMb: number;
+            /** @description The oldest first. A task without any was not sampled. */
+            readonly samples: readonly components["schemas"]["UsePoint"][];
         };
         /** @description A group of equal tasks. */
         readonly TaskRole: {
@@ -898,11 +1094,30 @@ export interface components {
             /** @description Empty while the gateway's address is not known. */
             readonly sshCommand: string;
         };
+        /** @description Templates; an own one hides the site's of its name, and the site's a shipped one. */
+        readonly TemplateList: {
+            readonly data: readonly components["schemas"]["TemplateWire"][];
+        };
+        /** @description A job document to begin with. */
+        readonly TemplateWire: {
+            readonly name: string;
+            readonly origin: components["schemas"]["Origin"];
+            readonly filename: string;
+            /** @description By language, `en` at least. */
+            readonly words: {
+                readonly [key: string]: components["schemas"]["TemplateWords"];
+            };
+        };
+        /** @description How a template is introduced in one language. */
+        readonly TemplateWords: {
+            readonly title: string;
+            readonly about: string;
+        };
         /** @description A one-time sign-in to a service for a browser. */
         readonly Ticket: {
             /** @description At the service's own address. */
             readonly url: string;
-            /** @description Below the API's address, or below that of a relay in front. */
+            /** @description Below the API's address, or below that of a relay in front; empty for a service of another user. */
             readonly pathUrl: string;
             /** Format: date-time */
             readonly expiresAt: string;
@@ -923,10 +1138,25 @@ export interface components {
         };
         /** @description What would become of a document that is submitted now. ``waiting`` has the names that ``why`` has. */
         readonly Trial: {
-            /** @description Null when the document is not valid. */
+            /** @description Null when the document is not valid, or no node is known yet. */
             readonly outcome: components["schemas"]["Outcome"] | null;
             /** @description Why it does not start, and what would help; null when that is not known. */
             readonly waiting: components["schemas"]["Waiting"] | null;
+        };
+        /** @description A sample, or the mean of those that it stands for. */
+        readonly UsePoint: {
+            /** Format: date-time */
+            readonly at: string;
+            /** @description CPUs that it kept busy. */
+            readonly cpus: number | null;
+            /** @description Memory in MiB. */
+            readonly memoryMb: number | null;
+            /** @description Share of the time in which its GPUs worked, their mean, in percent. */
+            readonly gpuPercent: number | null;
+            /** @description Memory of its GPUs that is in use, all together, in MiB. */
+            readonly gpuMemoryMb: number | null;
+            /** @description GPUs that did nothing. */
+            readonly idleGpus: number | null;
         };
         /** @description What a document is, or what is wrong with it. */
         readonly Validation: {
@@ -949,6 +1179,8 @@ export interface components {
             readonly name: string;
             /** @description Whether the caller may use it. */
             readonly granted: boolean;
+            /** @description GPUs that the caller may have there at once; null: no limit. */
+            readonly mostGpus: number | null;
             readonly cells: readonly components["schemas"]["CellsUseWire"][];
             /** @description Jobs the caller may see, own ones first; at most 100. */
             readonly running: readonly components["schemas"]["RunningJob"][];
@@ -1010,6 +1242,11 @@ export interface components {
             readonly nodes: readonly string[];
             /** @default [] */
             readonly lacks: readonly components["schemas"]["Lack"][];
+            /**
+             * @description By how much the order of the queue puts off its turn.
+             * @default 0
+             */
+            readonly putOffS: number;
             /** @default null */
             readonly cap: components["schemas"]["CapReached"] | null;
             /**
@@ -1087,6 +1324,8 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AttemptList = components['schemas']['AttemptList'];
+export type AttemptWire = components['schemas']['AttemptWire'];
 export type Basis = components['schemas']['Basis'];
 export type CapReached = components['schemas']['CapReached'];
 export type Cause = components['schemas']['Cause'];
@@ -1094,13 +1333,19 @@ export type CellsUseWire = components['schemas']['CellsUseWire'];
 export type Change = components['schemas']['Change'];
 export type ChangeKind = components['schemas']['ChangeKind'];
 export type ClusterUseWire = components['schemas']['ClusterUseWire'];
+export type CodeServer = components['schemas']['CodeServer'];
 export type Completion = components['schemas']['Completion'];
 export type Dialect = components['schemas']['Dialect'];
 export type DoctorReport = components['schemas']['DoctorReport'];
 export type DocumentWarning = components['schemas']['DocumentWarning'];
+export type DraftList = components['schemas']['DraftList'];
+export type DraftWire = components['schemas']['DraftWire'];
 export type ErrorBody = components['schemas']['ErrorBody'];
 export type Event = components['schemas']['Event'];
+export type EventList = components['schemas']['EventList'];
 export type Fault = components['schemas']['Fault'];
+export type FetchedNotebook = components['schemas']['FetchedNotebook'];
+export type FileEntry = components['schemas']['FileEntry'];
 export type FindingText = components['schemas']['FindingText'];
 export type FindingWire = components['schemas']['FindingWire'];
 export type Guide = components['schemas']['Guide'];
@@ -1109,15 +1354,22 @@ export type IdleWire = components['schemas']['IdleWire'];
 export type ImageAuth = components['schemas']['ImageAuth'];
 export type JobDetail = components['schemas']['JobDetail'];
 export type JobExit = components['schemas']['JobExit'];
+export type JobMetrics = components['schemas']['JobMetrics'];
 export type JobOutput = components['schemas']['JobOutput'];
 export type JobPage = components['schemas']['JobPage'];
 export type JobSpec = components['schemas']['JobSpec'];
 export type Lack = components['schemas']['Lack'];
 export type LackOf = components['schemas']['LackOf'];
 export type LinkWire = components['schemas']['LinkWire'];
+export type LogMatch = components['schemas']['LogMatch'];
+export type LogMatches = components['schemas']['LogMatches'];
+export type MadeLink = components['schemas']['MadeLink'];
 export type MovedJob = components['schemas']['MovedJob'];
 export type MovedJobs = components['schemas']['MovedJobs'];
 export type NodeUseWire = components['schemas']['NodeUseWire'];
+export type NotebookRun = components['schemas']['NotebookRun'];
+export type NotebookStep = components['schemas']['NotebookStep'];
+export type Origin = components['schemas']['Origin'];
 export type OrphanList = components['schemas']['OrphanList'];
 export type OrphanShown = components['schemas']['OrphanShown'];
 export type Outcome = components['schemas']['Outcome'];
@@ -1139,13 +1391,21 @@ export type SshOptions = components['schemas']['SshOptions'];
 export type State = components['schemas']['State'];
 export type StopCause = components['schemas']['StopCause'];
 export type StorageMount = components['schemas']['StorageMount'];
+export type SubmittedSweep = components['schemas']['SubmittedSweep'];
 export type Summary = components['schemas']['Summary'];
+export type SweepShown = components['schemas']['SweepShown'];
+export type SweptValues = components['schemas']['SweptValues'];
 export type TaskExitWire = components['schemas']['TaskExitWire'];
+export type TaskMetrics = components['schemas']['TaskMetrics'];
 export type TaskRole = components['schemas']['TaskRole'];
 export type TaskWire = components['schemas']['TaskWire'];
+export type TemplateList = components['schemas']['TemplateList'];
+export type TemplateWire = components['schemas']['TemplateWire'];
+export type TemplateWords = components['schemas']['TemplateWords'];
 export type Ticket = components['schemas']['Ticket'];
 export type Told = components['schemas']['Told'];
 export type Trial = components['schemas']['Trial'];
+export type UsePoint = components['schemas']['UsePoint'];
 export type Validation = components['schemas']['Validation'];
 export type VerdictWire = components['schemas']['VerdictWire'];
 export type VirtualClusterUse = components['schemas']['VirtualClusterUse'];

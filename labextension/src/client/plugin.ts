@@ -6,7 +6,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { PaiClient } from '../request';
+import { clientOver } from './client';
 import { IPaiClient } from '../tokens';
 
 /** Provides {@link IPaiClient} over the application's own connection. */
@@ -16,5 +16,5 @@ export const clientPlugin: JupyterFrontEndPlugin<IPaiClient> = {
   autoStart: true,
   provides: IPaiClient,
   activate: (app: JupyterFrontEnd): IPaiClient =>
-    new PaiClient(app.serviceManager.serverSettings)
+    clientOver(app.serviceManager.serverSettings)
 };

@@ -6,8 +6,8 @@ import type { IDisposable } from '@lumino/disposable';
 import { Poll, Throttler } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
-import type { PaiError } from '../request';
-import { asPaiError } from '../request';
+import type { PaiError } from '../problem';
+import { asPaiError } from '../problem';
 import { ResumedStream } from '../stream';
 import type { IPaiClient } from '../tokens';
 import type {

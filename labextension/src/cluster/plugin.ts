@@ -7,13 +7,9 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
-import {
-  ICommandPalette,
-  MainAreaWidget,
-  WidgetTracker
-} from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { showPage } from '../place';
+import { Pages } from '../place';
 import { CommandIDs, DOMAIN, IPaiClient } from '../tokens';
 import { addClusterCommands } from './commands';
 import { ClusterModel } from './model';
@@ -37,10 +33,9 @@ export const clusterPlugin: JupyterFrontEndPlugin<void> = {
     const language = translator ?? nullTranslator;
     const trans = language.load(DOMAIN);
     const { commands, shell } = app;
-    const tracker = new WidgetTracker<MainAreaWidget<ClusterPage>>({
-      namespace: 'jupyter-pai-cluster'
-    });
-    const isSeen = () => tracker.find(page => page.isVisible) !== undefined;
+    const pages = new Pages<ClusterPage>(shell, labShell, 'jp-pai-cluster');
+    const isSeen = () =>
+      pages.tracker.find(page => page.isVisible) !== undefined;
     const model = new ClusterModel({
       client,
       rests: () => document.hidden || !isSeen()
@@ -49,35 +44,20 @@ export const clusterPlugin: JupyterFrontEndPlugin<void> = {
       client,
       model,
       trans,
-      show: async () => {
-        const shown = tracker.find(() => true);
-        if (shown) {
-          showPage(shell, labShell, shown);
-          return;
-        }
-        const { ClusterPage } = await import('./view');
-        const content = new ClusterPage({
-          model,
-          commands,
-          translator: language
-        });
-        const page = new MainAreaWidget({ content });
-        page.toolbar.hide();
-        page.id = 'jp-pai-cluster';
-        await tracker.add(page);
-        showPage(shell, labShell, page);
-        model.start();
-      }
+      show: () =>
+        pages.show(
+          '',
+          async () => {
+            const { ClusterPage } = await import('./view');
+            return new ClusterPage({ model, commands, translator: language });
+          },
+          (_, isNew) => isNew && model.start()
+        )
     });
     palette?.addItem({
       command: CommandIDs.showCluster,
       category: trans.__('PAI')
     });
-    if (restorer) {
-      void restorer.restore(tracker, {
-        command: CommandIDs.showCluster,
-        name: () => 'cluster'
-      });
-    }
+    pages.restore(restorer, CommandIDs.showCluster);
   }
 };

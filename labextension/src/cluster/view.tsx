@@ -155,7 +155,7 @@ export function ClusterUse(props: IPageProps): JSX.Element {
       <header>
         <h2>{trans.__('Cluster')}</h2>
         <span data-live={live} role="status">
-          {use && liveWord(trans, live)}
+          {use && liveWord(trans, live && !problem)}
         </span>
       </header>
       {problem && <ProblemBox problem={problem} trans={trans} />}

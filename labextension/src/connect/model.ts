@@ -5,10 +5,10 @@
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
-import type { PaiError } from '../request';
-import { asPaiError } from '../request';
+import type { PaiError } from '../problem';
+import { asPaiError } from '../problem';
 import type { IPaiClient } from '../tokens';
-import type { IDoctorReport, IGuide } from '../types';
+import type { IDoctorReport, IGuide, IShare } from '../types';
 
 /** What is known of the way to a task. */
 export interface IConnectState {
@@ -18,6 +18,12 @@ export interface IConnectState {
   readonly report: IDoctorReport | null;
   /** Whether the doctor is at work. */
   readonly examining: boolean;
+  /** With whom the job is shared, its links included; null when it is not the user's own, or not yet known. */
+  readonly shares: readonly IShare[] | null;
+  /** Labels of the services that can be shared. */
+  readonly labels: readonly string[];
+  /** The address of a link that was made just now. */
+  readonly link: string | null;
   /** Why something is missing. */
   readonly problem: PaiError | null;
 }
@@ -53,6 +59,39 @@ export class ConnectModel implements IDisposable {
     }
   }
 
+  /** Ask with whom the job is shared. A job of another user has no answer, and none is shown. */
+  async loadShares(): Promise<void> {
+    try {
+      const shares = await this._client.jobShares(this._job);
+      const job = await this._client.job(this._job);
+      const labels = [...new Set(job.services.map(({ label }) => label))];
+      this._update({ shares, labels });
+    } catch (reason) {
+      const problem = asPaiError(reason);
+      this._update({ shares: null });
+      if (problem.status !== 404 && problem.status !== 403) {
+        this._update({ problem });
+      }
+    }
+  }
+
+  /** Share a service with a user, or without one by a link; then ask again what is shared. */
+  async share(label: string, user: string, lifetimeS: number): Promise<void> {
+    await this._change(async () => {
+      if (user) {
+        await this._client.share(this._job, user, label, lifetimeS);
+      } else {
+        const link = await this._client.makeLink(this._job, label, lifetimeS);
+        this._update({ link });
+      }
+    });
+  }
+
+  /** End the share with a user, or the link of that name. */
+  async endShare(user: string): Promise<void> {
+    await this._change(() => this._client.endShare(this._job, user));
+  }
+
   /** Let the doctor try; while it is at work, asking again does nothing. */
   async examine(): Promise<void> {
     if (this._state.examining) {
@@ -72,6 +111,16 @@ export class ConnectModel implements IDisposable {
     Signal.clearData(this);
   }
 
+  private async _change(change: () => Promise<void>): Promise<void> {
+    this._update({ link: null, problem: null });
+    try {
+      await change();
+    } catch (reason) {
+      this._update({ problem: asPaiError(reason) });
+    }
+    await this.loadShares();
+  }
+
   private _update(change: Partial<IConnectState>): void {
     if (!this._isDisposed) {
       this._state = { ...this._state, ...change };
@@ -87,6 +136,9 @@ export class ConnectModel implements IDisposable {
     guide: null,
     report: null,
     examining: false,
+    shares: null,
+    labels: [],
+    link: null,
     problem: null
   };
 }

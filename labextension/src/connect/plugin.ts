@@ -27,9 +27,8 @@ export const connectPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     addConnect(app.commands, { client, jobs, trans });
-    palette?.addItem({
-      command: CommandIDs.connect,
-      category: trans.__('PAI')
-    });
+    for (const command of [CommandIDs.connect, CommandIDs.openCode]) {
+      palette?.addItem({ command, category: trans.__('PAI') });
+    }
   }
 };

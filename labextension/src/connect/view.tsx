@@ -7,9 +7,10 @@ import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { allowedWords, untilWords } from '../jobs/shares';
 import { ProblemBox } from '../components';
-import { CommandIDs } from '../tokens';
 import type { IDoctorReport, IFinding, IGuide } from '../types';
 import type { ConnectModel } from './model';
+import { Copied, Programs } from './programs';
+import { Shares } from './shares';
 
 /** What the parts need. */
 export interface IConnectProps {
@@ -47,17 +48,7 @@ function Ssh(props: IConnectProps & { guide: IGuide }): JSX.Element {
         )}
       </p>
       <p className="jp-pai-Connect-command">
-        <code>{guide.command}</code>
-        <button
-          className="jp-mod-styled"
-          onClick={() =>
-            void commands.execute(CommandIDs.copySsh, {
-              command: guide.command
-            })
-          }
-        >
-          {trans.__('Copy')}
-        </button>
+        <Copied commands={commands} text={guide.command} trans={trans} />
       </p>
     </section>
   );
@@ -222,8 +213,10 @@ export function Connect(props: IConnectProps): JSX.Element {
             </>
           )}
           <Putty {...props} guide={guide} />
+          <Programs {...props} guide={guide} />
         </>
       )}
+      <Shares {...props} />
       <section aria-label={trans.__('Doctor')}>
         <button
           className="jp-mod-styled"

@@ -6,53 +6,35 @@ import type { IDisposable } from '@lumino/disposable';
 import { Poll, Throttler } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
-import { asPaiError, PaiError } from '../request';
+import { asPaiError, PaiError } from '../problem';
+import { orLate } from '../request';
 import { ResumedStream } from '../stream';
 import { LogModel } from '../log/model';
 import type { ILogTarget, IPaiClient } from '../tokens';
-import type { IJobDetail, IJobEvent, ITask, IWhy } from '../types';
+import type { IJobEvent, IWhy } from '../types';
 import { isFinal } from '../types';
+import type { DetailTab, IDetailState } from './state';
+import { EMPTY, hasLog, tasksOf, uidOfRun } from './state';
 
 /** The safety net behind the pushed events, in milliseconds. */
 const POLL = { interval: 15 * 1000, backoff: true, max: 60 * 1000 };
 
+/** How often the cells of a notebook are looked at while it runs, in milliseconds. */
+const CELLS = { interval: 1000, backoff: true, max: 15 * 1000 };
+
 /** A burst of events costs one request in this time, in milliseconds. */
 const BURST = 200;
 
-/** What is known of a job, and what of it is looked at. */
-export interface IDetailState {
-  /** The job; null until the first answer. */
-  readonly job: IJobDetail | null;
-  /** Why it waits, in full; null while it does not, or that is not known. */
-  readonly why: IWhy | null;
-  /** Whether changes are pushed at this moment. */
-  readonly live: boolean;
-  /** Why the picture may be out of date. */
-  readonly problem: PaiError | null;
-  /** Whose output is shown; null until the job is known. */
-  readonly target: ILogTarget | null;
-  /** That output; null while the task has not started. */
-  readonly log: LogModel | null;
-}
+/** A burst of events costs one request for the history in this time, in milliseconds: its answer may be long. */
+const HISTORY_BURST = 2000;
 
-const EMPTY: IDetailState = {
-  job: null,
-  why: null,
-  live: false,
-  problem: null,
-  target: null,
-  log: null
-};
-
-/** All tasks of a job, in the order of the document. */
-export function tasksOf(job: IJobDetail): readonly ITask[] {
-  return job.taskRoles.flatMap(role => role.taskStatuses);
-}
-
-/** Whether a task has written, or can have written, output. */
-function hasLog(task: ITask): boolean {
-  return task.startedTime !== null;
-}
+export type {
+  DetailTab,
+  IDetailState,
+  IDocuments,
+  IOtherDocument
+} from './state';
+export { DAY, HOUR, tasksOf, WEEK } from './state';
 
 /** The model of a job's page. */
 export class DetailModel implements IDisposable {
@@ -67,8 +49,19 @@ export class DetailModel implements IDisposable {
       name: `jupyter-pai:job-${job}`,
       standby: 'when-hidden'
     });
+    this._cells = new Poll({
+      auto: false,
+      factory: () => this._loadNotebook(),
+      frequency: CELLS,
+      name: `jupyter-pai:cells-${job}`,
+      standby: 'when-hidden'
+    });
     this._burst = new Throttler(() => this._poll.refresh(), {
       limit: BURST,
+      edge: 'trailing'
+    });
+    this._history = new Throttler(() => this._loadHistory(), {
+      limit: HISTORY_BURST,
       edge: 'trailing'
     });
   }
@@ -103,9 +96,36 @@ export class DetailModel implements IDisposable {
     }
   }
 
+  /** Show a part of the page, and read what it needs. */
+  showTab(tab: DetailTab): void {
+    this._update({ tab });
+    void (tab === 'notebook' ? this._cells.start() : this._cells.stop());
+    if (tab === 'history') {
+      void this._loadHistory();
+    } else if (tab === 'metrics') {
+      void this._loadMetrics();
+    } else if (tab === 'document' && this._state.documents === null) {
+      void this._loadDocument();
+    }
+  }
+
   /** Show another output. */
   showLog(target: ILogTarget): void {
-    this._update({ target });
+    this._update({ target, tab: 'logs' });
+  }
+
+  /** Show what tasks used in the last so many seconds. */
+  showSpan(span: number): void {
+    this._update({ span });
+    void this._loadMetrics();
+  }
+
+  /** Compare with the document of another job; with an empty name no longer. */
+  async compare(name: string): Promise<void> {
+    await this._read(async () => {
+      const other = name && (await this._client.document(name));
+      return { other: other ? { name, text: other.text } : null };
+    });
   }
 
   dispose(): void {
@@ -116,6 +136,8 @@ export class DetailModel implements IDisposable {
     this._state.log?.dispose();
     this._stream?.dispose();
     this._burst.dispose();
+    this._cells.dispose();
+    this._history.dispose();
     this._poll.dispose();
     Signal.clearData(this);
   }
@@ -124,7 +146,9 @@ export class DetailModel implements IDisposable {
   private async _load(): Promise<void> {
     const turn = ++this._asked;
     try {
-      const job = await this._client.job(this.name);
+      const job = await orLate(this._client.job(this.name), problem =>
+        this._tell(this._state.job && { problem })
+      );
       this._apply(turn, { job, problem: null });
     } catch (reason) {
       const problem = asPaiError(reason);
@@ -132,7 +156,74 @@ export class DetailModel implements IDisposable {
       throw problem;
     }
     this._follow();
+    if (this._state.tab === 'history') {
+      void this._history.invoke();
+    } else if (this._state.tab === 'metrics') {
+      await this._loadMetrics();
+    }
     await this._explain(turn);
+  }
+
+  /** Add what `read` gives to the state, or say why it could not be read. */
+  private async _read(
+    read: () => Promise<Partial<IDetailState>>
+  ): Promise<void> {
+    let change: Partial<IDetailState>;
+    try {
+      change = { problem: null, ...(await read()) };
+    } catch (reason) {
+      change = { problem: asPaiError(reason) };
+    }
+    this._tell(change);
+  }
+
+  /** Rejects with PaiError, so that the next look comes later. */
+  private async _loadNotebook(): Promise<void> {
+    const wasOver = this._state.job !== null && isFinal(this._state.job.state);
+    try {
+      const notebook = await this._client.notebookRun(this.name);
+      this._tell({ notebook, problem: null });
+    } catch (reason) {
+      const problem = asPaiError(reason);
+      this._tell({ problem });
+      throw problem;
+    }
+    if (wasOver) {
+      void this._cells.stop();
+    }
+  }
+
+  private async _loadHistory(): Promise<void> {
+    const turn = ++this._historyAsked;
+    await this._read(async () => {
+      const [attempts, events] = await Promise.all([
+        this._client.attempts(this.name),
+        this._client.events(this.name, this._told)
+      ]);
+      if (turn !== this._historyAsked) {
+        return {};
+      }
+      this._told = events[events.length - 1]?.seq ?? this._told;
+      const ofJob = events.filter(event => event.type.startsWith('job.'));
+      return { attempts, timeline: [...this._state.timeline, ...ofJob] };
+    });
+  }
+
+  private async _loadMetrics(): Promise<void> {
+    const { span } = this._state;
+    await this._read(async () => {
+      const metrics = await this._client.metrics(this.name, span);
+      return this._state.span === span ? { metrics } : {};
+    });
+  }
+
+  private async _loadDocument(): Promise<void> {
+    await this._read(async () => {
+      const submitted = await this._client.document(this.name);
+      const { spec } = await this._client.validate(submitted);
+      const resolved = spec ? JSON.stringify(spec, null, 2) : '';
+      return { documents: { submitted, resolved } };
+    });
   }
 
   /** Ask why the job waits, if it does. Where that is not known, its own sentence stays. */
@@ -154,6 +245,12 @@ export class DetailModel implements IDisposable {
       why !== this._state.why
     ) {
       this._update({ why });
+    }
+  }
+
+  private _tell(change: Partial<IDetailState> | null): void {
+    if (change && !this._isDisposed) {
+      this._update(change);
     }
   }
 
@@ -179,7 +276,10 @@ export class DetailModel implements IDisposable {
         this._seq = (JSON.parse(String(data)) as IJobEvent).seq;
         void this._burst.invoke();
       },
-      connected: live => this._update({ live }),
+      connected: live => {
+        this._update({ live });
+        void this._burst.invoke(); // of a stream that broke only a request tells why
+      },
       completed: () => {
         this._stream = null;
         void this.refresh();
@@ -194,7 +294,7 @@ export class DetailModel implements IDisposable {
 
   /** The state with the log that its job and target call for; a retried task has a new one. */
   private _withLog(state: IDetailState): IDetailState {
-    if (!state.job) {
+    if (!state.job || (state.tab !== 'logs' && !state.log)) {
       return state;
     }
     const tasks = tasksOf(state.job);
@@ -206,23 +306,35 @@ export class DetailModel implements IDisposable {
       ({ role, index }) => role === target?.role && index === target.index
     );
     const { log } = state;
-    if (
-      !target ||
-      !task ||
-      (log?.taskUid === task.uid && log.target === target)
-    ) {
+    if (!target || !task) {
       return { ...state, target: target ?? null };
+    }
+    const attempt = target.attempt ?? task.attempt;
+    const uid = uidOfRun(task, attempt);
+    if (log?.taskUid === uid && log.target === target) {
+      return { ...state, target };
     }
     log?.dispose();
     return {
       ...state,
       target,
-      log: hasLog(task) ? this._openLog(target, task) : null
+      log: hasLog(task, attempt) ? this._openLog(target, uid) : null
     };
   }
 
-  private _openLog(target: ILogTarget, task: ITask): LogModel {
-    const log = new LogModel(this._client, this.name, target, task.uid);
+  /** The log of a task's latest run, for its caller to own; null where there is none. */
+  openLog(target: ILogTarget): LogModel | null {
+    const { job } = this._state;
+    const task = (job ? tasksOf(job) : []).find(
+      ({ role, index }) => role === target.role && index === target.index
+    );
+    return task && hasLog(task, task.attempt)
+      ? this._openLog(target, task.uid)
+      : null;
+  }
+
+  private _openLog(target: ILogTarget, uid: string): LogModel {
+    const log = new LogModel(this._client, this.name, target, uid);
     log.start();
     return log;
   }
@@ -230,11 +342,16 @@ export class DetailModel implements IDisposable {
   private _applied = 0;
   private _asked = 0;
   private readonly _burst: Throttler;
+  private readonly _cells: Poll;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _client: IPaiClient;
+  private readonly _history: Throttler;
+  private _historyAsked = 0;
   private _isDisposed = false;
   private readonly _poll: Poll;
   private _seq = 0;
   private _state = EMPTY;
   private _stream: ResumedStream | null = null;
+  /** Number of the last event in the timeline. */
+  private _told = 0;
 }

@@ -7,10 +7,9 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
-import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { showPage } from '../place';
+import { Pages } from '../place';
 import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
 import { addOpenJob } from './commands';
 import type { JobPage } from './view';
@@ -33,54 +32,41 @@ export const detailPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const language = translator ?? nullTranslator;
     const { commands, shell } = app;
-    const tracker = new WidgetTracker<MainAreaWidget<JobPage>>({
-      namespace: 'jupyter-pai-job'
-    });
+    const pages = new Pages<JobPage>(shell, labShell, 'jp-pai-job-page');
+    const pageOf = (uid: string) =>
+      pages.tracker.find(page => page.content.model.state.job?.uid === uid);
     addOpenJob(commands, {
       jobs,
       trans: language.load(DOMAIN),
-      open: async job => {
-        const shown = tracker.find(page => page.content.model.name === job);
-        if (shown) {
-          showPage(shell, labShell, shown);
-          return;
-        }
-        const [{ JobPage }, { DetailModel }] = await Promise.all([
-          import('./view'),
-          import('./model')
-        ]);
-        const content = new JobPage({
-          model: new DetailModel(client, job),
-          commands,
-          rendermime,
-          translator: language
-        });
-        const page = new MainAreaWidget({ content });
-        page.toolbar.hide();
-        page.id = `jp-pai-job-page-${job}`;
-        await tracker.add(page);
-        showPage(shell, labShell, page);
+      open: (job, tab) => {
+        const make = async () => {
+          const [{ JobPage }, { DetailModel }] = await Promise.all([
+            import('./view'),
+            import('./model')
+          ]);
+          const model = new DetailModel(client, job);
+          return new JobPage({
+            model,
+            commands,
+            rendermime,
+            translator: language
+          });
+        };
+        return pages.show(job, make, ({ model }, isNew) =>
+          model.showTab(tab ?? (isNew ? 'overview' : model.state.tab))
+        );
       }
     });
-    jobs.deleted.connect((_, uid) => {
-      tracker
-        .find(page => page.content.model.state.job?.uid === uid)
-        ?.dispose();
-    });
-    jobs.restarted.connect((_, uid) => {
-      tracker
-        .find(page => page.content.model.state.job?.uid === uid)
-        ?.content.model.start();
-    });
-    tracker.currentChanged.connect((_, page) => {
+    jobs.deleted.connect((_, uid) => pageOf(uid)?.dispose());
+    jobs.restarted.connect((_, uid) => pageOf(uid)?.content.model.start());
+    pages.tracker.currentChanged.connect((_, page) => {
       jobs.select(page?.content.model.state.job?.uid ?? jobs.state.selected);
     });
-    if (restorer) {
-      void restorer.restore(tracker, {
-        command: CommandIDs.openJob,
-        args: page => ({ job: page.content.model.name }),
-        name: page => page.content.model.name
-      });
-    }
+    pages.restore(
+      restorer,
+      CommandIDs.openJob,
+      page => page.model.name,
+      page => ({ job: page.model.name })
+    );
   }
 };

@@ -3,11 +3,11 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Button } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { StateMark } from '../components';
 import { CommandIDs } from '../tokens';
+import { WindowedTable } from '../windowed';
 import type { ITask } from '../types';
 import { timeText } from '../words';
 
@@ -47,116 +47,127 @@ export function exitHelp(task: ITask): string {
   return exit ? [exit.message, exit.remedy].filter(Boolean).join('\n') : '';
 }
 
-function TaskRow(props: {
-  job: string;
-  task: ITask;
-  commands: CommandRegistry;
-  trans: TranslationBundle;
+/** A button of a row. */
+export function RowButton(props: {
+  label: string;
+  title?: string;
+  word: string;
+  onClick: () => void;
 }): JSX.Element {
-  const { job, task, commands, trans } = props;
-  const ssh = task.sshCommand;
-  const name = `${task.role}-${task.index}`;
   return (
-    <tr>
-      <th scope="row">{name}</th>
-      <td>
-        <StateMark trans={trans} state={task.state} />
-        {isKept(task) && (
-          <div>{trans.__('kept until %1', timeText(task.keptUntil))}</div>
-        )}
-      </td>
-      <td>{task.node}</td>
-      <td>{task.address}</td>
-      <td>{gpuText(task)}</td>
-      <td>
-        {portLines(task).map(line => (
-          <div key={line}>{line}</div>
-        ))}
-      </td>
-      <td title={exitHelp(task)}>{exitText(trans, task)}</td>
-      <td>
-        {ssh && (task.state === 'RUNNING' || isKept(task)) && (
-          <Button
-            minimal
-            small
-            aria-label={trans.__('Copy the SSH command of %1', name)}
-            onClick={() =>
-              void commands.execute(CommandIDs.copySsh, { command: ssh })
-            }
-            title={ssh}
-          >
-            {trans.__('Copy')}
-          </Button>
-        )}
-        {ssh && (task.state === 'RUNNING' || isKept(task)) && (
-          <Button
-            minimal
-            small
-            aria-label={trans.__('Open a terminal in %1', name)}
-            onClick={() =>
-              void commands.execute(CommandIDs.openTerminal, {
-                job,
-                role: task.role,
-                index: task.index
-              })
-            }
-            title={trans.__('A shell that goes on when the connection is lost')}
-          >
-            {trans.__('Terminal')}
-          </Button>
-        )}
-        {isKept(task) && (
-          <Button
-            minimal
-            small
-            aria-label={trans.__('Release %1', name)}
-            onClick={() =>
-              void commands.execute(CommandIDs.releaseJob, { job, task: name })
-            }
-          >
-            {trans.__('Release')}
-          </Button>
-        )}
-      </td>
-    </tr>
+    <button
+      aria-label={props.label}
+      className="jp-pai-JobLink jp-pai-RowButton"
+      onClick={props.onClick}
+      title={props.title}
+    >
+      {props.word}
+    </button>
   );
 }
 
-/** All tasks, one a row. */
-export function TaskTable(props: {
-  job: string;
-  tasks: readonly ITask[];
-  commands: CommandRegistry;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { trans } = props;
+/** What can be done with one task now. */
+function TaskButtons(props: ITaskTableProps & { task: ITask }): JSX.Element {
+  const { job, task, commands, trans, onLog } = props;
+  const { role, index, sshCommand: command } = task;
+  const name = `${role}-${index}`;
+  const enterable = command && (task.state === 'RUNNING' || isKept(task));
+  const run = (id: string, args: Record<string, string | number>) => () =>
+    void commands.execute(id, args);
   return (
-    <div className="jp-pai-TaskTable">
-      <table aria-label={trans.__('Tasks')}>
-        <thead>
-          <tr>
-            <th scope="col">{trans.__('Task')}</th>
-            <th scope="col">{trans.__('State')}</th>
-            <th scope="col">{trans.__('Node')}</th>
-            <th scope="col">{trans.__('IP')}</th>
-            <th scope="col">{trans.__('GPUs')}</th>
-            <th scope="col">{trans.__('Ports')}</th>
-            <th scope="col">{trans.__('Exit')}</th>
-            <th scope="col">{trans.__('SSH')}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {props.tasks.map(task => (
-            <TaskRow
-              commands={props.commands}
-              job={props.job}
-              key={task.uid}
-              task={task}
-              trans={trans}
+    <>
+      <RowButton
+        label={trans.__('Show the log of %1', name)}
+        onClick={() => onLog(task)}
+        word={trans.__('Log')}
+      />
+      {enterable && (
+        <>
+          <RowButton
+            label={trans.__('Copy the SSH command of %1', name)}
+            onClick={run(CommandIDs.copySsh, { command })}
+            title={command}
+            word={trans.__('Copy SSH')}
+          />
+          <RowButton
+            label={trans.__('Open a terminal in %1', name)}
+            onClick={run(CommandIDs.openTerminal, { job, role, index })}
+            title={trans.__('A shell that goes on when the connection is lost')}
+            word={trans.__('Terminal')}
+          />
+        </>
+      )}
+      {isKept(task) && (
+        <RowButton
+          label={trans.__('Release %1', name)}
+          onClick={run(CommandIDs.releaseJob, { job, task: name })}
+          word={trans.__('Release')}
+        />
+      )}
+    </>
+  );
+}
+
+/** What the table of tasks needs. */
+interface ITaskTableProps {
+  readonly job: string;
+  readonly commands: CommandRegistry;
+  readonly trans: TranslationBundle;
+  readonly onLog: (task: ITask) => void;
+}
+
+/** A cell whose text may be longer than its column. */
+export function Cell(props: { text: string; title?: string }): JSX.Element {
+  return <td title={props.title || props.text}>{props.text}</td>;
+}
+
+/** All tasks, one a row. */
+export function TaskTable(
+  props: ITaskTableProps & { tasks: readonly ITask[] }
+): JSX.Element {
+  const { trans, tasks } = props;
+  return (
+    <WindowedTable
+      columns={[
+        { id: 'task', head: trans.__('Task'), width: 120 },
+        { id: 'state', head: trans.__('State'), width: 110 },
+        { id: 'node', head: trans.__('Node'), width: 110 },
+        { id: 'address', head: trans.__('IP'), width: 110 },
+        { id: 'gpus', head: trans.__('GPUs'), width: 110 },
+        { id: 'ports', head: trans.__('Ports'), width: 150 },
+        { id: 'exit', head: trans.__('Exit'), width: 110 },
+        { id: 'actions', head: trans.__('Actions'), width: 260 }
+      ]}
+      count={tasks.length}
+      label={trans.__('Tasks')}
+      row={(place, attributes) => {
+        const task = tasks[place];
+        const name = `${task.role}-${task.index}`;
+        const kept =
+          isKept(task) && trans.__('kept until %1', timeText(task.keptUntil));
+        return (
+          <tr {...attributes} key={task.uid}>
+            <th scope="row" title={name}>
+              {name}
+            </th>
+            <td title={kept || undefined}>
+              <StateMark trans={trans} state={task.state} /> {kept}
+            </td>
+            <Cell text={task.node ?? ''} />
+            <Cell text={task.address ?? ''} />
+            <Cell text={gpuText(task)} />
+            <Cell
+              text={portLines(task).join('; ')}
+              title={portLines(task).join('\n')}
             />
-          ))}
-        </tbody>
-      </table>
-    </div>
+            <Cell text={exitText(trans, task)} title={exitHelp(task)} />
+            <td>
+              <TaskButtons {...props} task={task} />
+            </td>
+          </tr>
+        );
+      }}
+      rowHeight={34}
+    />
   );
 }

@@ -3,200 +3,30 @@
  */
 
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
-import { HTMLSelect, UseSignal } from '@jupyterlab/ui-components';
+import type { ITranslator } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
-import { Panel, SplitPanel } from '@lumino/widgets';
+import { Panel } from '@lumino/widgets';
 import * as React from 'react';
+import { ModelView, ProblemBox } from '../components';
 import { paiIcon } from '../icons';
 import { LogView } from '../log/view';
-import { ModelView, ProblemBox, StateMark, WarningBoxes } from '../components';
+import { NotebookTab } from '../notebooks/run';
+import { Tabs } from '../tabs';
 import { CommandIDs, DOMAIN } from '../tokens';
-import type { IJobDetail, IService, LogStream } from '../types';
-import { isFinal } from '../types';
-import {
-  dialectWord,
-  duration,
-  liveWord,
-  phaseBeside,
-  timeText
-} from '../words';
-import type { DetailModel } from './model';
-import { tasksOf } from './model';
-import { isKept, TaskTable } from './tasks';
-import { WhyNote } from './why';
+import { LogColumns } from './beside';
+import { DocumentTab } from './document';
+import { History } from './history';
+import { MetricsTab } from './metrics';
+import { LogBar } from './log_bar';
+import type { DetailModel, DetailTab } from './model';
+import type { IPageProps } from './overview';
+import { Overview, Title } from './overview';
+import { WhyTab } from './why';
 
-/** What the parts of the page need. */
-interface IPageProps {
-  readonly model: DetailModel;
-  readonly commands: CommandRegistry;
-  readonly trans: TranslationBundle;
-}
-
-/** How long the job ran; empty before its end. */
-function ranFor(trans: TranslationBundle, job: IJobDetail): string {
-  const { launchedTime, completedTime } = job;
-  return launchedTime && completedTime
-    ? duration(trans, Date.parse(completedTime) - Date.parse(launchedTime))
-    : '';
-}
-
-/** Label and value of each fact worth a line; empty values are left out. */
-function factsOf(
-  trans: TranslationBundle,
-  job: IJobDetail
-): [string, string][] {
-  const { user, platform, resource } = job.retryDetails;
-  const facts: [string, string][] = [
-    [trans.__('Out of date'), job.doubt],
-    [trans.__('Description'), job.description],
-    [trans.__('Workspace name'), job.address],
-    [trans.__('User'), job.username],
-    [trans.__('Virtual cluster'), job.virtualCluster],
-    [trans.__('Image'), job.image],
-    [trans.__('Dialect'), dialectWord(job.dialect)],
-    [trans.__('Submitted'), timeText(job.submissionTime)],
-    [trans.__('Started'), timeText(job.launchedTime)],
-    [trans.__('Ran for'), ranFor(trans, job)],
-    [
-      trans.__('Retries'),
-      job.retries > 0
-        ? trans.__(
-            '%1 (own failures %2, platform %3, resources %4)',
-            job.retries,
-            user,
-            platform,
-            resource
-          )
-        : ''
-    ],
-    [trans.__('Not used since'), timeText(job.idle?.since ?? null)],
-    [
-      job.idle?.warned
-        ? trans.__('Stopped unless used by')
-        : trans.__('Stopped if idle until'),
-      timeText(job.idle?.stopAt ?? null)
-    ],
-    [
-      trans.__('Idle clock'),
-      job.idle && !job.idle.warned ? job.idle.sentence : ''
-    ],
-    [trans.__('Ended'), job.exit?.message ?? ''],
-    [trans.__('What to do'), job.exit?.remedy ?? '']
-  ];
-  return facts.filter(([, value]) => value !== '');
-}
-
-function ServiceButton(
-  props: IPageProps & {
-    job: IJobDetail;
-    service: IService;
-    leading: boolean;
-  }
-): JSX.Element {
-  const { commands, trans, job, service, leading } = props;
-  const { label, role, index } = service;
-  const open = () =>
-    void commands.execute(CommandIDs.openService, {
-      job: job.id,
-      label,
-      role,
-      index
-    });
-  return (
-    <button
-      className={leading ? 'jp-mod-styled jp-mod-accept' : 'jp-mod-styled'}
-      disabled={service.state !== 'RUNNING'}
-      onClick={open}
-      title={service.url}
-    >
-      {job.totalTaskNumber > 1
-        ? trans.__('Open %1 (%2-%3)', label, role, index)
-        : trans.__('Open %1', label)}
-    </button>
-  );
-}
-
-function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
-  const { commands, trans, job } = props;
-  const copy = () =>
-    void commands.execute(CommandIDs.copySsh, { command: job.sshCommand });
-  const stop = () => void commands.execute(CommandIDs.stopJob, { job: job.id });
-  return (
-    <div className="jp-pai-Detail-actions">
-      {job.services.map((service, place) => (
-        <ServiceButton
-          {...props}
-          key={service.alias}
-          leading={place === 0}
-          service={service}
-        />
-      ))}
-      <button
-        className="jp-mod-styled"
-        disabled={!job.sshCommand || job.state !== 'RUNNING'}
-        onClick={copy}
-        title={job.sshCommand ?? undefined}
-      >
-        {trans.__('Copy SSH command')}
-      </button>
-      <button
-        className="jp-mod-styled"
-        disabled={!job.sshCommand || job.state !== 'RUNNING'}
-        onClick={() =>
-          void commands.execute(CommandIDs.connect, { job: job.id })
-        }
-        title={trans.__('Editors, PyCharm, PuTTY and xshell')}
-      >
-        {trans.__('Connect…')}
-      </button>
-      {tasksOf(job).some(isKept) && (
-        <button
-          className="jp-mod-styled"
-          onClick={() =>
-            void commands.execute(CommandIDs.releaseJob, { job: job.id })
-          }
-          title={trans.__('Release failed tasks that are kept for debugging')}
-        >
-          {trans.__('Release')}
-        </button>
-      )}
-      <button
-        className="jp-mod-styled jp-mod-warn"
-        disabled={isFinal(job.state) || job.state === 'STOPPING'}
-        onClick={stop}
-      >
-        {trans.__('Stop')}
-      </button>
-      {isFinal(job.state) && (
-        <button
-          className="jp-mod-styled"
-          onClick={() =>
-            void commands.execute(CommandIDs.restartJob, { job: job.id })
-          }
-          title={trans.__('Run the job again under its name')}
-        >
-          {trans.__('Restart')}
-        </button>
-      )}
-      {isFinal(job.state) && (
-        <button
-          className="jp-mod-styled jp-mod-warn"
-          onClick={() =>
-            void commands.execute(CommandIDs.deleteJob, { job: job.id })
-          }
-        >
-          {trans.__('Delete')}
-        </button>
-      )}
-    </div>
-  );
-}
-
-/** The upper part of the page as a function of the model's state. */
-export function JobDetail(props: IPageProps): JSX.Element {
-  const { model, commands, trans } = props;
-  const { job, why, problem } = model.state;
+/** What the head of the page shows: the job, what can be done with it, and the tabs. */
+function JobHead(props: IPageProps): JSX.Element {
+  const { model, trans } = props;
+  const { job, problem, tab } = model.state;
   if (!job) {
     return problem ? (
       <ProblemBox trans={trans} problem={problem} />
@@ -206,88 +36,94 @@ export function JobDetail(props: IPageProps): JSX.Element {
   }
   return (
     <>
-      <header className="jp-pai-Detail-header">
-        <h2>{job.name}</h2>
-        <StateMark trans={trans} state={job.state} />
-        <span>{phaseBeside(trans, job.state, job.phase)}</span>
-      </header>
-      {problem && <ProblemBox trans={trans} problem={problem} />}
-      <WhyNote
-        trans={trans}
-        job={job}
-        onQueue={() => void commands.execute(CommandIDs.showCluster)}
-        why={why}
+      <Title {...props} job={job} />
+      <Tabs<DetailTab>
+        label={trans.__('Parts of the page')}
+        onSelect={id => model.showTab(id)}
+        panel={panelId(model)}
+        selected={tab}
+        tabs={[
+          { id: 'overview', label: trans.__('Overview') },
+          { id: 'metrics', label: trans.__('Metrics') },
+          ...(job.notebook
+            ? [{ id: 'notebook' as const, label: trans.__('Notebook') }]
+            : []),
+          { id: 'history', label: trans.__('History') },
+          { id: 'logs', label: trans.__('Logs') },
+          { id: 'document', label: trans.__('Document') },
+          { id: 'why', label: trans.__('Why') }
+        ]}
       />
-      <WarningBoxes trans={trans} warnings={job.warnings} />
-      <Actions {...props} job={job} />
-      <dl className="jp-pai-Detail-facts">
-        {factsOf(trans, job).map(([label, value]) => (
-          <div key={label}>
-            <dt>{label}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      <TaskTable {...props} job={job.id} tasks={tasksOf(job)} />
     </>
   );
 }
 
-/** Which output is shown, as a function of the model's state. */
-function LogBar(props: IPageProps): JSX.Element {
-  const { model, trans } = props;
-  const { job, target, log } = model.state;
-  if (!job || !target) {
+/** The shown part of the page as a function of the model's state; the log is a widget of its own. */
+function JobTab(props: IPageProps): JSX.Element {
+  const { model, commands, trans } = props;
+  const { job, why, tab, attempts, timeline, metrics, span } = model.state;
+  if (!job) {
     return <></>;
   }
-  const tasks = tasksOf(job);
-  const here = tasks.findIndex(
-    task => task.role === target.role && task.index === target.index
-  );
-  return (
-    <>
-      <strong>{trans.__('Log')}</strong>
-      <HTMLSelect
-        aria-label={trans.__('Task whose log is shown')}
-        onChange={event => {
-          const { role, index } = tasks[Number(event.target.value)];
-          model.showLog({ ...target, role, index });
-        }}
-        options={tasks.map((task, value) => ({
-          value,
-          label: `${task.role}-${task.index}`
-        }))}
-        value={here}
-      />
-      <HTMLSelect
-        aria-label={trans.__('Which output')}
-        onChange={event =>
-          model.showLog({ ...target, stream: event.target.value as LogStream })
-        }
-        options={[
-          { value: 'all', label: trans.__('All output') },
-          { value: 'stdout', label: trans.__('Standard output') },
-          { value: 'stderr', label: trans.__('Standard error') }
-        ]}
-        value={target.stream}
-      />
-      <span className="jp-pai-Detail-live">
-        {log && (
-          <UseSignal signal={log.changed}>
-            {() => (
-              <>{!log.state.complete && liveWord(trans, log.state.live)}</>
-            )}
-          </UseSignal>
-        )}
-      </span>
-    </>
-  );
+  switch (tab) {
+    case 'overview':
+      return (
+        <Overview {...props} job={job} onWhy={() => model.showTab('why')} />
+      );
+    case 'notebook':
+      return (
+        <NotebookTab
+          job={job}
+          onOpen={() =>
+            void commands.execute(CommandIDs.openNotebook, { job: job.id })
+          }
+          run={model.state.notebook}
+          trans={trans}
+        />
+      );
+    case 'history':
+      return (
+        <History
+          attempts={attempts}
+          onLog={target => model.showLog(target)}
+          timeline={timeline}
+          trans={trans}
+        />
+      );
+    case 'metrics':
+      return (
+        <MetricsTab
+          metrics={metrics}
+          onSpan={seconds => model.showSpan(seconds)}
+          span={span}
+          trans={trans}
+        />
+      );
+    case 'document':
+      return <DocumentTab model={model} trans={trans} />;
+    case 'why':
+      return (
+        <WhyTab
+          job={job}
+          onQueue={() => void commands.execute(CommandIDs.showCluster)}
+          trans={trans}
+          why={why}
+        />
+      );
+    default:
+      return <></>;
+  }
+}
+
+/** The DOM id of the part of a page that its tabs exchange. */
+function panelId(model: DetailModel): string {
+  return `jp-pai-part-${model.name}`;
 }
 
 /** The page of one job. It owns the model. */
-export class JobPage extends SplitPanel {
+export class JobPage extends Panel {
   constructor(options: JobPage.IOptions) {
-    super({ orientation: 'vertical', spacing: 1 });
+    super();
     const { model, commands, translator, rendermime } = options;
     const trans = translator.load(DOMAIN);
     const props = { model, commands, trans };
@@ -295,18 +131,38 @@ export class JobPage extends SplitPanel {
     this.addClass('jp-pai-JobPage');
     this.title.icon = paiIcon;
     this.title.closable = true;
-    const detail = new ModelView(JobDetail, props);
-    detail.addClass('jp-pai-Detail');
-    const bar = new ModelView(LogBar, props);
-    bar.addClass('jp-pai-Detail-logbar');
+    const head = new ModelView(JobHead, props);
+    head.addClass('jp-pai-Detail-head');
+    this._part = new ModelView(JobTab, props);
+    this._part.addClass('jp-pai-Detail');
     this._log = new LogView(rendermime, trans);
-    const output = new Panel();
-    output.addClass('jp-pai-JobPage-output');
-    output.addWidget(bar);
-    output.addWidget(this._log);
-    this.addWidget(detail);
-    this.addWidget(output);
-    this.setRelativeSizes([3, 2]);
+    const columns = new LogColumns(this._log, model, rendermime, trans);
+    const bar = new ModelView(
+      (shown: IPageProps) => (
+        <LogBar
+          {...shown}
+          onBeside={(role, index) => columns.add(role, index)}
+          onWrap={wrap => {
+            columns.wrap = wrap;
+          }}
+        />
+      ),
+      props
+    );
+    bar.addClass('jp-pai-Detail-logbar');
+    this._output = new Panel();
+    this._output.addClass('jp-pai-JobPage-output');
+    this._output.addWidget(bar);
+    this._output.addWidget(columns);
+    const parts = new Panel();
+    parts.addClass('jp-pai-JobPage-parts');
+    parts.node.id = panelId(model);
+    parts.node.setAttribute('role', 'tabpanel');
+    parts.addWidget(this._part);
+    parts.addWidget(this._output);
+    this._parts = parts;
+    this.addWidget(head);
+    this.addWidget(parts);
     model.changed.connect(this._update, this);
     this._update();
     model.start();
@@ -324,14 +180,21 @@ export class JobPage extends SplitPanel {
   }
 
   private _update(): void {
-    const { job, log } = this.model.state;
+    const { job, log, tab } = this.model.state;
     this.title.label = job?.name ?? this.model.name;
     if (this._log.model !== log) {
       this._log.model = log;
     }
+    this._part.setHidden(tab === 'logs');
+    this._output.setHidden(tab !== 'logs');
+    const labelled = `${panelId(this.model)}-${tab}`;
+    this._parts.node.setAttribute('aria-labelledby', labelled);
   }
 
   private readonly _log: LogView;
+  private readonly _output: Panel;
+  private readonly _part: ModelView<IPageProps>;
+  private readonly _parts: Panel;
 }
 
 /** Options of {@link JobPage}. */

@@ -21,7 +21,7 @@ function capText(trans: TranslationBundle, cap: ICap): string {
   if (cap.tasks !== null) {
     limits.push(trans.__('%1 of %2 tasks', cap.runningTasks, cap.tasks));
   }
-  const whose = [cap.user, cap.vc].filter(Boolean).join(', ');
+  const whose = [cap.sweep || cap.user, cap.vc].filter(Boolean).join(', ');
   return trans.__('Limit of %1: %2 at once.', whose, limits.join(', '));
 }
 
@@ -122,5 +122,46 @@ export function WhyNote(props: {
         </button>
       )}
     </div>
+  );
+}
+
+/** Tasks whose exits are explained, at most. */
+const EXPLAINED = 20;
+
+/** Why the job waits, or how it ended and what to do about it. */
+export function WhyTab(props: {
+  trans: TranslationBundle;
+  job: IJobDetail;
+  why: IWhy | null;
+  onQueue: () => void;
+}): JSX.Element {
+  const { trans, job } = props;
+  const failed = job.taskRoles
+    .flatMap(role => role.taskStatuses)
+    .filter(task => task.exit !== null && task.exit.status !== 0);
+  if (!job.exit && failed.length === 0 && !job.why) {
+    return <p>{trans.__('The job neither waits nor has ended.')}</p>;
+  }
+  return (
+    <>
+      <WhyNote {...props} />
+      {job.exit && (
+        <div className="jp-pai-Note" data-kind="exit">
+          <strong>{trans.__('Why it ended')}</strong>
+          <span>{job.exit.message}</span>
+          <span>{job.exit.remedy}</span>
+        </div>
+      )}
+      {failed.slice(0, EXPLAINED).map(task => (
+        <div className="jp-pai-Note" data-kind="problem" key={task.uid}>
+          <strong>{`${task.role}-${task.index}`}</strong>
+          <span>{task.exit?.message}</span>
+          <span>{task.exit?.remedy}</span>
+        </div>
+      ))}
+      {failed.length > EXPLAINED && (
+        <p>{trans.__('%1 more tasks failed.', failed.length - EXPLAINED)}</p>
+      )}
+    </>
   );
 }

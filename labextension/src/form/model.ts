@@ -6,11 +6,11 @@ import type { IDisposable } from '@lumino/disposable';
 import { Debouncer } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
-import type { PaiError } from '../request';
-import { asPaiError } from '../request';
+import type { PaiError } from '../problem';
+import { asPaiError } from '../problem';
 import type { DocumentModel } from '../submit/model';
-import type { IPaiClient } from '../tokens';
-import type { IClusterUse, IFault } from '../types';
+import type { IPaiClient, Kept } from '../tokens';
+import type { IClusterUse, IDraft, IFault, ITemplate } from '../types';
 import type { Json, Path } from './paths';
 import { isObject, pathOf, same, valueAt } from './paths';
 import type { FormDialect, IFormSchema } from './schema';
@@ -21,6 +21,7 @@ import {
   LARGEST_TEXT,
   NotFaithful,
   notationOf,
+  pathAt,
   read,
   swappedText
 } from './twin';
@@ -44,7 +45,12 @@ export interface IFormState {
   readonly faults: readonly IFault[];
   /** Who uses the cluster, for those who choose a part of it; null when that is not known. */
   readonly use: IClusterUse | null;
-  /** Why the schema is not there. */
+  /** Documents to begin with; null until the backend has told them. */
+  readonly templates: readonly ITemplate[] | null;
+  readonly drafts: readonly IDraft[];
+  /** What the cursor of the text stands at; null until it was moved. */
+  readonly pointed: Path | null;
+  /** Why the schema or the templates are not there. */
   readonly problem: PaiError | null;
 }
 
@@ -108,6 +114,19 @@ export class FormModel implements IDisposable {
     );
   }
 
+  /** The cursor of the text stands at an offset now. */
+  point(offset: number): void {
+    const { text } = this._document.state;
+    const { value, notation, pointed } = this._state;
+    if (value === null || text !== this._text) {
+      return;
+    }
+    const path = pathAt(notation, text, offset);
+    if (pointed?.join('\n') !== path.join('\n')) {
+      this._update({ pointed: path });
+    }
+  }
+
   /** Ask who uses the cluster. Never rejects: without it pickers offer less. */
   async look(): Promise<void> {
     try {
@@ -116,6 +135,58 @@ export class FormModel implements IDisposable {
       // The list of jobs says that the backend is away; free text is still taken.
       this._update({ use: null });
     }
+  }
+
+  /** Names in a folder of the backend's storage; folders end with a slash. Never rejects: free text is taken, too. */
+  async names(folder: string): Promise<readonly string[]> {
+    try {
+      const found = await this._client.files(folder);
+      return found.map(({ name, kind }) =>
+        kind === 'directory' ? `${name}/` : name
+      );
+    } catch {
+      // A folder that is not there yet, or no backend: there is nothing to suggest.
+      return [];
+    }
+  }
+
+  /** Ask for templates and drafts. Never rejects. */
+  async offer(): Promise<void> {
+    let change: Partial<IFormState>;
+    try {
+      const [templates, drafts] = await Promise.all([
+        this._client.templates(),
+        this._client.drafts()
+      ]);
+      change = { templates, drafts, problem: null };
+    } catch (reason) {
+      change = { templates: [], problem: asPaiError(reason) };
+    }
+    this._update(change);
+  }
+
+  /** Begin with a template or draft. Never rejects. */
+  async begin(kind: Kept, name: string, filename: string): Promise<void> {
+    try {
+      if (kind === 'drafts') {
+        await this._document.resume(name, filename);
+      } else {
+        this._document.load(await this._client.kept(kind, name), filename);
+      }
+    } catch (reason) {
+      this._update({ problem: asPaiError(reason) });
+    }
+  }
+
+  /** Delete a template or draft of the user's, and ask for those that are left. Never rejects. */
+  async discard(kind: Kept, name: string): Promise<void> {
+    try {
+      await this._client.discard(kind, name);
+    } catch (reason) {
+      this._update({ problem: asPaiError(reason) });
+      return;
+    }
+    await this.offer();
   }
 
   dispose(): void {
@@ -235,6 +306,9 @@ export class FormModel implements IDisposable {
     trouble: null,
     faults: [],
     use: null,
+    templates: null,
+    drafts: [],
+    pointed: null,
     problem: null
   };
   /** The text that the form shows. */

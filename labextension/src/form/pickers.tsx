@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import type { IClusterUse } from '../types';
 import type { Json } from './paths';
-import { textOf } from './paths';
+import { memberOf, textOf } from './paths';
 
 /** What rjsf gives a widget, as far as ours go by it. */
 export interface IWidgetProps {
@@ -25,8 +25,12 @@ export interface IPickContext {
   readonly trans: TranslationBundle;
   /** Who uses the cluster; null while that is not known. */
   readonly use: IClusterUse | null;
-  /** Images that were used before. */
+  /** Images that were used before in this browser. */
   readonly images: readonly string[];
+  /** The task role that is shown; null on other pages. */
+  readonly role?: Json;
+  /** Names in a folder of the backend's storage; folders end with a slash. None when it cannot be listed. */
+  readonly names: (folder: string) => Promise<readonly string[]>;
   /** Let the user choose a file or folder of the Jupyter server; null when cancelled. */
   readonly browse: (() => Promise<string | null>) | null;
 }
@@ -47,9 +51,13 @@ export function clusterChoices(
     .map(each => {
       const free = each.cells.reduce((sum, cells) => sum + cells.free, 0);
       const owned = each.cells.reduce((sum, cells) => sum + cells.owned, 0);
+      const note = trans.__('%1 of %2 GPUs free now', free, owned);
       return {
         value: each.name,
-        note: trans.__('%1 of %2 GPUs free', free, owned)
+        note:
+          each.mostGpus === null
+            ? note
+            : trans.__('%1, you may use %2', note, each.mostGpus)
       };
     });
 }
@@ -94,9 +102,10 @@ function typeChoices(
 function Chosen(props: {
   widget: IWidgetProps;
   choices: readonly IChoice[];
+  isNumber?: boolean;
 }): JSX.Element {
-  const { widget, choices } = props;
-  const { id, value, label, onChange, required } = widget;
+  const { widget, choices, isNumber } = props;
+  const { id, value, label, onChange, options, required, schema } = widget;
   const text = textOf(value);
   return (
     <>
@@ -104,9 +113,12 @@ function Chosen(props: {
         aria-describedby={`${id}__description`}
         className="jp-mod-styled"
         id={id}
+        min={isNumber ? (schema.minimum ?? 0) : undefined}
         onChange={event => onChange(event.target.value)}
+        placeholder={isNumber ? textOf(options.fallback) : undefined}
         required={required}
         spellCheck={false}
+        type={isNumber ? 'number' : 'text'}
         value={text}
       />
       {choices.length > 0 && (
@@ -141,39 +153,102 @@ function GpuType(props: IWidgetProps): JSX.Element {
   return <Chosen choices={typeChoices(use, trans)} widget={props} />;
 }
 
-function Gpus(props: IWidgetProps): JSX.Element {
-  const { id, value, onChange, options } = props;
-  const { use, trans } = contextOf(props);
-  const sizes = (use?.nodes ?? []).map(node => node.gpus);
-  const largest = Math.max(0, ...sizes);
+/** Nodes that take tasks, with the GPUs and of them the free ones. */
+function openNodes(
+  use: IClusterUse | null
+): { free: number; gpus: number; cpus: number; memoryMb: number }[] {
+  return (use?.nodes ?? [])
+    .filter(node => node.ready && node.schedulable)
+    .map(node => ({
+      ...node,
+      free: Math.max(0, node.gpus - node.usedGpus - node.badGpus)
+    }));
+}
+
+/** Numbers of GPUs that one node may give a task, with how many nodes do so now. */
+export function gpuChoices(
+  use: IClusterUse | null,
+  trans: TranslationBundle
+): IChoice[] {
+  const nodes = openNodes(use);
+  const largest = Math.max(0, ...nodes.map(node => node.gpus));
+  const sizes = [1, 2, 4, 8, 16].filter(size => size < largest);
+  return (largest > 0 ? [...sizes, largest] : []).map(size => {
+    const fitting = nodes.filter(node => node.free >= size).length;
+    return {
+      value: String(size),
+      note: trans._n('free on %1 node', 'free on %1 nodes', fitting)
+    };
+  });
+}
+
+/** What of a node belongs to the GPUs of a role: the least among the nodes that have so many. */
+export function shareOf(
+  use: IClusterUse | null,
+  role: Json | undefined,
+  of: 'cpus' | 'memoryMb'
+): { gpus: number; share: number } | null {
+  const asked =
+    memberOf(role, 'gpuNumber') ??
+    memberOf(memberOf(role, 'resourcePerInstance'), 'gpu');
+  const gpus = typeof asked === 'number' ? asked : 0;
+  const shares = openNodes(use)
+    .filter(node => gpus > 0 && node.gpus >= gpus)
+    .map(node => Math.floor((node[of] * gpus) / node.gpus));
+  const share = Math.min(...shares);
+  return shares.length > 0 && share > 0 ? { gpus, share } : null;
+}
+
+/** A number with choices under it. */
+function ChosenNumber(props: {
+  widget: IWidgetProps;
+  choices: readonly IChoice[];
+}): JSX.Element {
+  const { widget, choices } = props;
+  const { onChange, value } = widget;
   return (
-    <>
-      <input
-        aria-describedby={`${id}__description`}
-        className="jp-mod-styled"
-        id={id}
-        min={0}
-        onChange={event =>
-          onChange(
-            event.target.value === '' ? undefined : Number(event.target.value)
-          )
-        }
-        placeholder={textOf(options.fallback)}
-        type="number"
-        value={value === undefined || value === null ? '' : Number(value)}
-      />
-      {use && (
-        <p className="jp-pai-Form-help">
-          {trans.__('The largest node has %1.', largest)}
-        </p>
-      )}
-    </>
+    <Chosen
+      choices={choices}
+      widget={{
+        ...widget,
+        value: textOf(value),
+        onChange: typed => onChange(typed === '' ? undefined : Number(typed))
+      }}
+      isNumber
+    />
   );
 }
 
-function Image(props: IWidgetProps): JSX.Element {
-  const { id, value, onChange } = props;
-  const { images } = contextOf(props);
+function Gpus(props: IWidgetProps): JSX.Element {
+  const { use, trans } = contextOf(props);
+  return <ChosenNumber choices={gpuChoices(use, trans)} widget={props} />;
+}
+
+/** CPUs or memory, with what belongs to the role's GPUs. */
+function share(of: 'cpus' | 'memoryMb') {
+  return function Share(props: IWidgetProps): JSX.Element {
+    const { use, trans, role } = contextOf(props);
+    const found = shareOf(use, role, of);
+    const choices = found
+      ? [
+          {
+            value: String(found.share),
+            note: trans._n('for %1 GPU', 'for %1 GPUs', found.gpus)
+          }
+        ]
+      : [];
+    return <ChosenNumber choices={choices} widget={props} />;
+  };
+}
+
+/** A text with suggestions that open as it is typed. */
+function Suggested(props: {
+  widget: IWidgetProps;
+  suggestions: readonly string[];
+  onFocus?: () => void;
+}): JSX.Element {
+  const { widget, suggestions, onFocus } = props;
+  const { id, value, onChange } = widget;
   return (
     <>
       <input
@@ -182,11 +257,12 @@ function Image(props: IWidgetProps): JSX.Element {
         id={id}
         list={`${id}-list`}
         onChange={event => onChange(event.target.value)}
+        onFocus={onFocus}
         spellCheck={false}
         value={textOf(value)}
       />
       <datalist id={`${id}-list`}>
-        {images.map(each => (
+        {suggestions.map(each => (
           <option key={each} value={each} />
         ))}
       </datalist>
@@ -194,18 +270,45 @@ function Image(props: IWidgetProps): JSX.Element {
   );
 }
 
+function Image(props: IWidgetProps): JSX.Element {
+  const { images, use } = contextOf(props);
+  const all = [...new Set([...images, ...(use?.images ?? [])])];
+  return <Suggested suggestions={all} widget={props} />;
+}
+
+/** The backend's storage, as documents write it. */
+const STORAGE = '$PAI_DEFAULT_FS_URI/';
+
+/** The folder that a path is typed in; empty when it is not of the backend's storage. */
+export function folderOf(path: string): string {
+  return path.startsWith(STORAGE)
+    ? path.slice(0, path.lastIndexOf('/') + 1)
+    : '';
+}
+
 function PathOf(props: IWidgetProps): JSX.Element {
-  const { id, value, label, onChange } = props;
-  const { trans, browse } = contextOf(props);
+  const { value, label, onChange } = props;
+  const { trans, browse, names } = contextOf(props);
+  const [isOpen, open] = React.useState(false);
+  const [found, set] = React.useState<readonly string[]>([]);
+  const folder = folderOf(textOf(value)) || STORAGE;
+  React.useEffect(() => {
+    let isCurrent = isOpen;
+    if (isOpen) {
+      void names(folder.slice(STORAGE.length)).then(
+        listed => isCurrent && set(listed.map(name => folder + name))
+      );
+    }
+    return () => {
+      isCurrent = false;
+    };
+  }, [folder, isOpen, names]);
   return (
     <div className="jp-pai-Form-path">
-      <input
-        aria-describedby={`${id}__description`}
-        className="jp-mod-styled"
-        id={id}
-        onChange={event => onChange(event.target.value)}
-        spellCheck={false}
-        value={textOf(value)}
+      <Suggested
+        onFocus={() => open(true)}
+        suggestions={found}
+        widget={props}
       />
       {browse && (
         <button
@@ -228,6 +331,8 @@ export const pickers = {
   'virtual-cluster': VirtualCluster,
   'gpu-type': GpuType,
   gpus: Gpus,
+  cpus: share('cpus'),
+  memory: share('memoryMb'),
   image: Image,
   path: PathOf
 };

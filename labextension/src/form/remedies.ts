@@ -19,7 +19,7 @@ export interface IRemedy {
   readonly value: Json;
 }
 
-/** The change in this document; null for one that is not the document's to make, or of one role among several. */
+/** The change in this document; null for one that is not the document's to make, or of a role that it does not have. */
 export function remedyOf(
   trans: TranslationBundle,
   document: Json,
@@ -28,7 +28,8 @@ export function remedyOf(
 ): IRemedy | null {
   const isV2 = dialect === 'v2';
   const roles = rolesOf(document);
-  const role = roles.length === 1 ? roles[0] : null;
+  const role = roles.find(({ name }) => name === change.role) ?? null;
+  const of = roles.length > 1 ? `${role?.name}: ` : '';
   switch (change.kind) {
     case 'virtual-cluster':
       return {
@@ -47,7 +48,7 @@ export function remedyOf(
     case 'fewer-tasks':
       return (
         role && {
-          label: trans.__('Ask for %1 tasks', change.after),
+          label: of + trans.__('Ask for %1 tasks', change.after),
           path: ['taskRoles', role.step, isV2 ? 'instances' : 'taskNumber'],
           value: change.after
         }
@@ -55,7 +56,7 @@ export function remedyOf(
     case 'smaller-tasks':
       return (
         role && {
-          label: trans.__('Ask for %1 GPUs a task', change.after),
+          label: of + trans.__('Ask for %1 GPUs a task', change.after),
           path: [
             'taskRoles',
             role.step,

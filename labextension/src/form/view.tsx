@@ -9,8 +9,10 @@ import * as React from 'react';
 import { ProblemBox } from '../components';
 import type { IFault } from '../types';
 import type { IFormContext } from './fields';
-import { fields, templates, widgets } from './fields';
+import { templates, widgets } from './fields';
 import type { FormModel } from './model';
+import { fields } from './own_fields';
+import { Pages } from './pages';
 import type { Json, Path } from './paths';
 import { isObject, pathOf, valueAt, withValue } from './paths';
 import { rolesOf, RoleStrip, withRoles } from './roles';
@@ -149,67 +151,36 @@ function Notes(props: IFormProps): JSX.Element | null {
   );
 }
 
-/** The tabs of the pages; those with faults are marked. */
-function Pages(props: {
-  trans: TranslationBundle;
-  schema: IFormSchema;
-  page: string;
-  faulty: ReadonlySet<string | undefined>;
-  show: (page: string) => void;
-}): JSX.Element {
-  const { trans, schema, page, faulty, show } = props;
-  const pages = schema['x-sections'] ?? [];
-  return (
-    <div
-      aria-label={trans.__('Pages of the form')}
-      className="jp-pai-Form-pages"
-      role="tablist"
-    >
-      {pages.map((each, place) => (
-        <button
-          aria-selected={each.id === page}
-          data-faulty={faulty.has(each.id) || undefined}
-          key={each.id}
-          onClick={() => show(each.id)}
-          onKeyDown={event => {
-            const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0;
-            const next = pages[place + by];
-            if (by !== 0 && next) {
-              show(next.id);
-              const tabs = event.currentTarget.parentElement?.children;
-              (tabs?.[place + by] as HTMLElement | undefined)?.focus();
-            }
-          }}
-          role="tab"
-          tabIndex={each.id === page ? 0 : -1}
-          type="button"
-        >
-          {each.title}
-          {faulty.has(each.id) && (
-            <span className="jp-pai-Form-mark">{trans.__('faulty')}</span>
-          )}
-        </button>
-      ))}
-    </div>
-  );
-}
-
 /** The roles of the document, and the fields of one. */
 function Roles(
   props: IFormProps & {
     value: Json;
     schema: IFormSchema;
     context: IFormContext;
+    /** Takes the path of the role that is shown. */
+    shown: React.MutableRefObject<Path>;
   }
 ): JSX.Element {
-  const { model, trans, value, schema, context, id } = props;
+  const { model, trans, value, schema, id, shown } = props;
   const [chosen, select] = React.useState(0);
   const roles = rolesOf(value);
+  const { pointed } = model.state;
+  React.useEffect(() => {
+    const found = roles.findIndex(role => role.step === pointed?.[1]);
+    if (pointed?.[0] === 'taskRoles' && found >= 0) {
+      select(found);
+    }
+  }, [pointed]);
   const index = Math.min(chosen, roles.length - 1);
   const role = roles[index];
   const about = schema.properties?.taskRoles ?? {};
   const fieldsOfRole = about.items ?? about.additionalProperties ?? {};
   const root: Path = ['taskRoles', role?.step ?? 0];
+  shown.current = root;
+  const context = React.useMemo(
+    () => ({ ...props.context, role: role?.value ?? null }),
+    [props.context, role?.value]
+  );
   const faults = model.state.faults;
   const faulty = new Set(
     faults
@@ -278,7 +249,9 @@ function Roles(
 /** The form as a function of its model. */
 export function FormView(props: IFormProps): JSX.Element {
   const { model, trans, language, id } = props;
-  const { value, schema: told, faults, use } = model.state;
+  const { value, schema: told, faults, use, pointed } = model.state;
+  const body = React.useRef<HTMLDivElement>(null);
+  const role = React.useRef<Path>([]);
   const [page, show] = React.useState('basics');
   const schema = React.useMemo(
     () => told && inLanguage(told, language),
@@ -293,6 +266,13 @@ export function FormView(props: IFormProps): JSX.Element {
     () => ({ ...props.context, trans, use }),
     [props.context, trans, use]
   );
+  React.useEffect(() => {
+    const section = schema && pointed && sectionOf(schema, pointed);
+    if (section) {
+      show(section);
+    }
+  }, [pointed]);
+  React.useEffect(() => markField(body.current, id, pointed), [pointed, page]);
   if (value === null || !schema || !part) {
     return <Notes {...props} />;
   }
@@ -311,12 +291,21 @@ export function FormView(props: IFormProps): JSX.Element {
       <Notes {...props} />
       <div
         className="jp-pai-Form-page"
-        onFocus={event => revealOf(event.target, id, value, props.reveal)}
+        onFocus={event =>
+          revealOf(event.target, id, value, role.current, props.reveal)
+        }
+        ref={body}
         role="tabpanel"
         tabIndex={-1}
       >
         {page === ROLES ? (
-          <Roles {...props} context={context} schema={schema} value={value} />
+          <Roles
+            {...props}
+            context={context}
+            schema={schema}
+            shown={role}
+            value={value}
+          />
         ) : (
           <Part
             context={context}
@@ -333,19 +322,52 @@ export function FormView(props: IFormProps): JSX.Element {
   );
 }
 
-/** Tell the place of the field that has the focus. Its id is made of the steps to it. */
+/** Tell the place of the field that has the focus. Its id is made of the steps to it, below the role that is shown. */
 function revealOf(
   target: EventTarget,
   id: string,
   value: Json,
+  role: Path,
   reveal: (path: Path) => void
 ): void {
   const [prefix, ...steps] = (target as HTMLElement).id.split('_');
-  if (!prefix.startsWith(id) || prefix === `${id}-role` || steps.length === 0) {
+  if (!prefix.startsWith(id) || steps.length === 0) {
     return;
   }
-  const path = steps.map(step => (/^\d+$/.test(step) ? Number(step) : step));
+  const below = prefix === `${id}-role` ? role : [];
+  const path = [
+    ...below,
+    ...steps.map(step => (/^\d+$/.test(step) ? Number(step) : step))
+  ];
   if (valueAt(value, path) !== undefined) {
     reveal(path);
   }
+}
+
+/** Mark the field that the cursor of the text stands at, or the nearest one around it, and no other. */
+function markField(
+  body: HTMLElement | null,
+  id: string,
+  pointed: Path | null
+): void {
+  const marked = body?.querySelectorAll('.jp-pai-Form-field[data-pointed]');
+  marked?.forEach(each => each.removeAttribute('data-pointed'));
+  const steps = pointed?.[0] === 'taskRoles' ? pointed.slice(2) : pointed;
+  for (let length = steps?.length ?? 0; body && length > 0; length--) {
+    const ending = `_${steps!.slice(0, length).join('_')}`;
+    const found = [...body.querySelectorAll('[id]')].find(
+      each => each.id.startsWith(id) && each.id === stem(each.id) + ending
+    );
+    const field = found?.closest('.jp-pai-Form-field');
+    if (field) {
+      field.setAttribute('data-pointed', 'true');
+      field.scrollIntoView({ block: 'nearest' });
+      return;
+    }
+  }
+}
+
+/** The beginning of a field's id, before the steps to it. */
+function stem(id: string): string {
+  return id.split('_')[0];
 }

@@ -88,6 +88,22 @@ function serviceOf(
   );
 }
 
+/** The service that is meant; for one that no page lists, as of a job that another user shares, the label is enough. */
+async function wanted(
+  client: IPaiClient,
+  job: string,
+  args: Args
+): Promise<{
+  name: string;
+  service?: Pick<IService, 'label'> & Partial<IService>;
+}> {
+  if (args.unlisted === true && typeof args.label === 'string') {
+    return { name: job, service: { label: args.label } };
+  }
+  const { name, services } = await client.job(job);
+  return { name, service: serviceOf(services, args) };
+}
+
 /** Sign the browser in to a service and lead the tab there. */
 async function openService(
   options: IJobCommandOptions,
@@ -101,8 +117,7 @@ async function openService(
   // Before the first await: browsers allow a new tab only while they handle a click.
   const tab = options.openTab();
   try {
-    const { name, services } = await client.job(job);
-    const service = serviceOf(services, args);
+    const { name, service } = await wanted(client, job, args);
     if (!service) {
       tab?.close();
       Notification.warning(trans.__('This job has no running service.'));
@@ -282,7 +297,11 @@ function addAccessCommands(
           ...JOB_ARGS.properties,
           label: { type: 'string', description: 'Name of the port.' },
           role: { type: 'string', description: 'Name of the task role.' },
-          index: { type: 'number', description: 'Index of the task.' }
+          index: { type: 'number', description: 'Index of the task.' },
+          unlisted: {
+            type: 'boolean',
+            description: 'Open the label though no page of yours lists it.'
+          }
         }
       }
     },

@@ -5,7 +5,8 @@
 import { Poll, Throttler } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
-import { asPaiError } from '../request';
+import { asPaiError } from '../problem';
+import { orLate } from '../request';
 import { ResumedStream } from '../stream';
 import type {
   IJobListModel,
@@ -13,7 +14,7 @@ import type {
   IPaiClient,
   JobScope
 } from '../tokens';
-import type { IJobSummary, IPositionedEvent } from '../types';
+import type { IJobEvent, IJobSummary, IPositionedEvent } from '../types';
 
 /** Jobs asked for at first and more with each {@link JobListModel.showMore}. */
 const PAGE = 100;
@@ -27,11 +28,16 @@ const SHARES_REST = 10 * 1000;
 /** A burst of events (a job with many tasks) costs one request in this time, in milliseconds. */
 const BURST = 300;
 
+/** Jobs in these states come first, however many wait. */
+const ON_NODES = ['RUNNING', 'STOPPING'] as const;
+
 const ACTIVE = ['WAITING', 'RUNNING', 'STOPPING'] as const;
 
 const EMPTY: IJobListState = {
   jobs: [],
   total: 0,
+  running: 0,
+  waiting: 0,
   shares: { received: [], given: [] },
   keyword: '',
   scope: 'all',
@@ -72,6 +78,10 @@ export class JobListModel implements IJobListModel {
 
   get restarted(): ISignal<this, string> {
     return this._restarted;
+  }
+
+  get happened(): ISignal<this, IJobEvent> {
+    return this._happened;
   }
 
   get selectedJob(): IJobSummary | null {
@@ -141,14 +151,26 @@ export class JobListModel implements IJobListModel {
     const { keyword, scope } = this._state;
     const states = scope === 'active' ? ACTIVE : [];
     try {
-      const page = await this._client.jobs({
-        keyword,
-        states,
-        limit: this._limit
+      const limit = this._limit;
+      const asked = Promise.all([
+        this._client.jobs({ keyword, states, limit }),
+        this._client.jobs({ keyword, states: ON_NODES, limit }),
+        this._client.jobs({ keyword, states: ['WAITING'], limit: 0 })
+      ]);
+      const [page, running, waiting] = await orLate(asked, problem => {
+        if (this._state.loaded && turn > this._applied && !this._isDisposed) {
+          this._update({ problem });
+        }
       });
+      const first = new Set(running.data.map(job => job.uid));
+      const others = page.data.filter(job => !first.has(job.uid));
       this._apply(turn, {
-        jobs: page.data,
+        jobs: [...running.data, ...others],
         total: page.totalCount,
+        ...(!keyword && {
+          running: running.totalCount,
+          waiting: waiting.totalCount
+        }),
         loaded: true,
         problem: null
       });
@@ -197,14 +219,14 @@ export class JobListModel implements IJobListModel {
         if (message.event.type === 'job.restart-requested') {
           this._restarted.emit(message.event.job);
         }
+        this._happened.emit(message.event);
         void this._burst.invoke();
       },
       connected: live => {
         this._update({ live });
-        // What happened without a listener is not pushed again to a stream without a position.
-        if (live) {
-          void this._burst.invoke();
-        }
+        // What happened without a listener is not pushed again to a stream without a position; and of a stream that
+        // broke only a request tells why.
+        void this._burst.invoke();
       }
     });
   }
@@ -219,6 +241,7 @@ export class JobListModel implements IJobListModel {
   private readonly _burst: Throttler;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _deleted = new Signal<this, string>(this);
+  private readonly _happened = new Signal<this, IJobEvent>(this);
   private readonly _client: IPaiClient;
   private _isDisposed = false;
   private _limit = PAGE;

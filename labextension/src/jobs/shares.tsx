@@ -90,6 +90,22 @@ export function ReceivedShares(props: {
             >
               {trans.__('Connect…')}
             </button>
+            {share.services.map(label => (
+              <button
+                aria-label={trans.__('Open %1 of %2', label, share.job)}
+                className="jp-mod-styled"
+                key={label}
+                onClick={() =>
+                  void commands.execute(CommandIDs.openService, {
+                    job: share.uid,
+                    label,
+                    unlisted: true
+                  })
+                }
+              >
+                {label}
+              </button>
+            ))}
             <span className="jp-pai-JobList-facts">
               {[
                 trans.__('by %1', ownerOf(share)),

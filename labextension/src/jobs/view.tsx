@@ -78,7 +78,11 @@ function JobRow(props: {
       title={job.id}
     >
       <span className="jp-pai-JobList-name">{job.name}</span>
-      <StateMark trans={trans} state={job.state} />
+      <StateMark
+        failed={job.exitStatus !== null && job.exitStatus !== 0}
+        state={job.state}
+        trans={trans}
+      />
       <span className="jp-pai-JobList-facts">{rowFacts(trans, job)}</span>
       <SharedMark trans={trans} shares={props.shares} uid={job.uid} />
       {job.warnings > 0 && (
@@ -158,15 +162,15 @@ function EmptyList(props: IListProps): JSX.Element {
       <p>{trans.__('No jobs yet.')}</p>
       <button
         className="jp-mod-styled jp-mod-accept"
-        onClick={() => void commands.execute(CommandIDs.importFile)}
+        onClick={() => void commands.execute(CommandIDs.newJob)}
       >
-        {trans.__('Import a job file…')}
+        {trans.__('Begin with a template')}
       </button>
       <button
         className="jp-mod-styled"
-        onClick={() => void commands.execute(CommandIDs.newJob)}
+        onClick={() => void commands.execute(CommandIDs.importFile)}
       >
-        {trans.__('Paste a document')}
+        {trans.__('Import a job file…')}
       </button>
     </div>
   );
@@ -233,7 +237,7 @@ export function JobList(props: IListProps): JSX.Element {
         </button>
       )}
       <span className="jp-pai-JobList-live" data-live={live} role="status">
-        {loaded && liveWord(trans, live)}
+        {loaded && liveWord(trans, live && !problem)}
       </span>
     </>
   );

@@ -4,32 +4,14 @@
 
 import type { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
+import type { IJobNeeds } from '../dialog_form';
+import { NeedsForm } from '../dialog_form';
 import type { IClusterUse } from '../types';
 
 /** What a job for a kernel asks for. */
-export interface IKernelJob {
-  readonly image: string;
-  /** Empty: any. */
-  readonly gpuType: string;
-  readonly gpus: number;
-  /** Empty: the default one. */
-  readonly virtualCluster: string;
-}
-
-/** The names that a cluster offers to choose from. */
-export function choices(use: IClusterUse): {
-  readonly virtualClusters: readonly string[];
-  readonly gpuTypes: readonly string[];
-} {
-  const granted = use.virtualClusters.filter(each => each.granted);
-  const types = granted.flatMap(each =>
-    each.cells.map(cells => cells.leafType)
-  );
-  return {
-    virtualClusters: granted.map(each => each.name),
-    gpuTypes: [...new Set(types)].filter(type => type !== '').sort()
-  };
+export interface IKernelJob extends IJobNeeds {
+  /** A time with its unit, after which the job is stopped when nothing has used it; empty: none. */
+  readonly idleTimeout: string;
 }
 
 /** The document of such a job. It does nothing by itself. */
@@ -47,61 +29,24 @@ export function documentOf(job: IKernelJob, name: string): string {
     image: job.image,
     ...(job.gpuType && { gpuType: job.gpuType }),
     ...(job.virtualCluster && { virtualCluster: job.virtualCluster }),
-    taskRoles: [role]
+    taskRoles: [role],
+    ...(job.idleTimeout && { extras: { idleTimeout: job.idleTimeout } })
   });
 }
 
 /** The body of the dialog. */
 export class KernelForm
-  extends Widget
+  extends NeedsForm
   implements Dialog.IBodyWidget<IKernelJob>
 {
   constructor(use: IClusterUse, trans: TranslationBundle) {
-    super();
-    this.addClass('jp-pai-KernelForm');
-    const { virtualClusters, gpuTypes } = choices(use);
-    this._image = document.createElement('input');
-    this._gpus = document.createElement('input');
-    this._gpus.type = 'number';
-    this._gpus.min = '0';
-    this._gpus.value = '1';
-    this._type = KernelForm._select(['', ...gpuTypes], trans.__('any'));
-    this._cluster = KernelForm._select(virtualClusters, '');
-    this._add(trans.__('Image (with ipykernel)'), this._image);
-    this._add(trans.__('GPUs'), this._gpus);
-    this._add(trans.__('GPU type'), this._type);
-    this._add(trans.__('Virtual cluster'), this._cluster);
+    super(use, trans, trans.__('Image (with ipykernel)'), '1');
+    this._idle = this.addText(trans.__('Stop when unused for (e.g. 8h)'));
   }
 
   getValue(): IKernelJob {
-    return {
-      image: this._image.value.trim(),
-      gpus: Math.max(0, Math.floor(Number(this._gpus.value) || 0)),
-      gpuType: this._type.value,
-      virtualCluster: this._cluster.value
-    };
+    return { ...this.needs(), idleTimeout: this._idle.value.trim() };
   }
 
-  private static _select(
-    names: readonly string[],
-    empty: string
-  ): HTMLSelectElement {
-    const select = document.createElement('select');
-    for (const name of names) {
-      select.add(new Option(name || empty, name));
-    }
-    return select;
-  }
-
-  private _add(label: string, control: HTMLElement): void {
-    const line = document.createElement('label');
-    line.textContent = label;
-    line.append(control);
-    this.node.append(line);
-  }
-
-  private readonly _image: HTMLInputElement;
-  private readonly _gpus: HTMLInputElement;
-  private readonly _type: HTMLSelectElement;
-  private readonly _cluster: HTMLSelectElement;
+  private readonly _idle: HTMLInputElement;
 }

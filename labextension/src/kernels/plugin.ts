@@ -11,6 +11,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { DisposableDelegate } from '@lumino/disposable';
 import { reportProblem } from '../feedback';
 import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
 import { addKernelCommands } from './commands';
@@ -35,6 +36,22 @@ export async function sayEnded(
         { autoClose: false }
       );
     }
+  }
+}
+
+/** Say why a kernel in a job was ended that its server starts again by itself, where that is known. */
+export async function sayRestarted(
+  client: IPaiClient,
+  trans: TranslationBundle,
+  id: string
+): Promise<void> {
+  const kernels = await client.kernels();
+  const found = kernels.find(each => each.id === id);
+  if (found?.reason) {
+    Notification.warning(
+      trans.__('A kernel in a job is started again. %1', found.reason),
+      { autoClose: false }
+    );
   }
 }
 
@@ -82,6 +99,25 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
         known = now;
         // Jupyter asks by itself, too, once a minute: a failure here only delays the list.
         refresh().catch(() => undefined);
+      }
+    });
+    app.docRegistry.addWidgetExtension('Notebook', {
+      createNew: (_, { sessionContext }) => {
+        const listen = (): void => {
+          const kernel = sessionContext.session?.kernel;
+          if (
+            kernel?.name.startsWith(PREFIX) &&
+            sessionContext.kernelDisplayStatus === 'autorestarting'
+          ) {
+            sayRestarted(client, trans, kernel.id).catch(reason => {
+              reportProblem(trans, reason);
+            });
+          }
+        };
+        sessionContext.statusChanged.connect(listen);
+        return new DisposableDelegate(() => {
+          sessionContext.statusChanged.disconnect(listen);
+        });
       }
     });
     let before: readonly Kernel.IModel[] = [];

@@ -7,6 +7,7 @@ import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
+import { problemWords } from '../words';
 import type { LogModel } from './model';
 
 /** This near to the end counts as being there, in pixels. */
@@ -44,6 +45,8 @@ export class LogView extends Widget {
     this._output.clear();
     model?.changed.connect(this._show, this);
     this._follow = true;
+    this._line = null;
+    this._lineShown = -1;
     this._show();
   }
 
@@ -71,12 +74,43 @@ export class LogView extends Widget {
       this._output.add({ output_type: 'stream', name: 'stdout', text: added });
     }
     this._note.node.textContent = this._remark();
+    this._follow = this._follow && state?.atEnd !== false;
+    if (state && state.line !== null && this._lineShown !== this._generation) {
+      this._lineShown = this._generation;
+      this._line = state.line;
+      this._follow = false;
+    }
+  }
+
+  /** Whether long lines are broken instead of scrolled. */
+  set wrap(wrap: boolean) {
+    this.toggleClass('jp-mod-wrap', wrap);
+  }
+
+  /** Bring the line that was gone to into sight, once it is rendered. */
+  private _toLine(): void {
+    if (this._line === null) {
+      return;
+    }
+    const range = rangeOfLine(this._area.node, this._line);
+    if (range) {
+      this._line = null;
+      const { top } = range.getBoundingClientRect();
+      const here = this.node.getBoundingClientRect();
+      this.node.scrollTop += top - here.top - here.height / 3;
+      const selection = window.getSelection();
+      selection?.removeAllRanges();
+      selection?.addRange(range);
+    }
   }
 
   /** Output is rendered later than it is added, so the end is followed when the area has grown. */
   protected onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    this._growth = new ResizeObserver(() => this._toEnd());
+    this._growth = new ResizeObserver(() => {
+      this._toLine();
+      this._toEnd();
+    });
     this._growth.observe(this._area.node);
   }
 
@@ -96,8 +130,8 @@ export class LogView extends Widget {
     if (!state) {
       return this._trans.__('The task has not started yet.');
     }
-    if (state.cut) {
-      return this._trans.__('Earlier output is not shown here.');
+    if (state.problem) {
+      return problemWords(this._trans, state.problem).what;
     }
     if (state.text === '') {
       return state.complete
@@ -114,7 +148,7 @@ export class LogView extends Widget {
   private _scrolled(): void {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
     if (scrollTop + clientHeight >= scrollHeight - NEAR) {
-      this._follow = true;
+      this._follow = this._model?.state.atEnd !== false;
     } else if (scrollTop < this._top) {
       this._follow = false;
     }
@@ -125,10 +159,37 @@ export class LogView extends Widget {
   private _follow = true;
   private _generation = 0;
   private _growth: ResizeObserver | null = null;
+  private _line: number | null = null;
+  private _lineShown = -1;
   private _model: LogModel | null = null;
   private readonly _note: Widget;
   private readonly _output: OutputAreaModel;
   private _shown = '';
   private _top = 0;
   private readonly _trans: TranslationBundle;
+}
+
+/** The range of a line of what is rendered below a node; null while it is not. */
+function rangeOfLine(node: Node, line: number): Range | null {
+  const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  let left = line;
+  let started = false;
+  while (walker.nextNode()) {
+    const part = walker.currentNode as Text;
+    for (let at = 0; at < part.data.length; at++) {
+      if (left === 0 && !started) {
+        range.setStart(part, at);
+        started = true;
+      }
+      if (part.data[at] === '\n' && left-- === 0) {
+        range.setEnd(part, at);
+        return range;
+      }
+    }
+    if (started) {
+      range.setEnd(part, part.data.length);
+    }
+  }
+  return started ? range : null;
 }

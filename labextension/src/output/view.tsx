@@ -12,9 +12,9 @@ import { Panel } from '@lumino/widgets';
 import * as React from 'react';
 import { ModelView } from '../components';
 import { DetailModel } from '../detail/model';
-import { JobDetail } from '../detail/view';
+import { JobDetail } from '../detail/overview';
 import { LogView } from '../log/view';
-import { PaiError } from '../request';
+import { PaiError } from '../problem';
 import type { IPaiClient } from '../tokens';
 import { CommandIDs, JOB_MIME } from '../tokens';
 import type { IJobOutput } from '../types';
@@ -31,19 +31,17 @@ interface IPartProps {
 function LiveJob(props: IPartProps): JSX.Element {
   const { model, commands, trans } = props;
   const { job } = model.state;
+  if (!job) {
+    return <></>;
+  }
+  const open = () =>
+    void commands.execute(CommandIDs.openJob, { job: job.uid });
   return (
     <>
-      <JobDetail {...props} />
-      {job && (
-        <button
-          className="jp-pai-JobLink"
-          onClick={() =>
-            void commands.execute(CommandIDs.openJob, { job: job.uid })
-          }
-        >
-          {trans.__('Show Job Details')}
-        </button>
-      )}
+      <JobDetail {...props} job={job} onWhy={open} />
+      <button className="jp-pai-JobLink" onClick={open}>
+        {trans.__('Show Job Details')}
+      </button>
     </>
   );
 }
@@ -123,6 +121,7 @@ export class JobOutputView extends Panel {
       log.setHidden(state.log === null);
       void this._keepEnd(model);
     });
+    model.showTab('logs');
     model.start();
   }
 

@@ -5,13 +5,54 @@
 import type { Diagnostic } from '@codemirror/lint';
 import { lintGutter, setDiagnostics } from '@codemirror/lint';
 import type { Extension, Text } from '@codemirror/state';
-import { EditorView } from '@codemirror/view';
+import { StateEffect, StateField } from '@codemirror/state';
+import type { DecorationSet } from '@codemirror/view';
+import { Decoration, EditorView, WidgetType } from '@codemirror/view';
 import type { IFault } from '../types';
+
+/** Stands for a secret in the text, and tells nothing of it. */
+class Dots extends WidgetType {
+  eq(): boolean {
+    return true;
+  }
+
+  toDOM(): HTMLElement {
+    const dots = document.createElement('span');
+    dots.className = 'jp-pai-Document-secret';
+    dots.textContent = '••••••';
+    return dots;
+  }
+}
+
+const DOTS = Decoration.replace({ widget: new Dots() });
+const setSecrets = StateEffect.define<DecorationSet>();
+const secrets = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update: (shown, { changes, effects }) =>
+    effects.find(effect => effect.is(setSecrets))?.value ?? shown.map(changes),
+  provide: field => [
+    EditorView.decorations.from(field),
+    EditorView.atomicRanges.of(view => view.state.field(field))
+  ]
+});
+
+/** Mask these ranges of the editor in `host`, and no others. */
+export function maskSecrets(
+  host: HTMLElement,
+  ranges: readonly (readonly [number, number])[]
+): void {
+  const found = ranges
+    .filter(([from, to]) => from < to)
+    .map(([from, to]) => DOTS.range(from, to));
+  const effects = setSecrets.of(Decoration.set(found, true));
+  EditorView.findFromDOM(host)?.dispatch({ effects });
+}
 
 /** What an editor needs to show marks, and to have a name for those who do not see it. */
 export function markExtensions(label: string): Extension[] {
   return [
     lintGutter(),
+    secrets,
     EditorView.contentAttributes.of({ 'aria-label': label })
   ];
 }

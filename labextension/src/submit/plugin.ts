@@ -6,42 +6,49 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ILabShell } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import {
   ICommandPalette,
-  MainAreaWidget,
+  type MainAreaWidget,
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
-import type { Contents } from '@jupyterlab/services';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { Schemas } from '../form/model';
 import { showPage } from '../place';
-import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
-import { addSubmitCommands } from './commands';
+import { addOutput } from '../output/plugin';
+import {
+  CommandIDs,
+  DOMAIN,
+  FORM_MIME,
+  IJobListModel,
+  IPaiClient
+} from '../tokens';
+import { addTemplateCards } from './launcher';
+import type { ISubmitCommandOptions } from './commands';
+import {
+  addSubmitCommands,
+  importFile,
+  saveDocument,
+  submitDocument
+} from './commands';
 import type { DocumentModel } from './model';
 import type { DocumentPage } from './view';
-
-/** The text of a file of the Jupyter server. Rejects as the contents manager does. */
-async function readFile(
-  contents: Contents.IManager,
-  path: string
-): Promise<string> {
-  const file = await contents.get(path, {
-    type: 'file',
-    format: 'text',
-    content: true
-  });
-  return String(file.content);
-}
 
 /** The first selected item of the Jupyter file browser. */
 function selectedPath(files: IFileBrowserFactory | null): string | null {
   const items = files?.tracker.currentWidget?.selectedItems();
   return items ? ([...items][0]?.path ?? null) : null;
+}
+
+/** The path of the document in front. */
+function openedPath(shell: JupyterFrontEnd.IShell): string | null {
+  const page = shell.currentWidget as { context?: { path?: string } } | null;
+  return page?.context?.path ?? null;
 }
 
 /** Let the user choose a folder of the Jupyter server; its path on that machine's disk is the user's to complete. */
@@ -70,6 +77,9 @@ function addEntries(
   for (const command of [
     CommandIDs.newJob,
     CommandIDs.importFile,
+    CommandIDs.cloneJob,
+    CommandIDs.saveDocument,
+    CommandIDs.saveTemplate,
     CommandIDs.submit
   ]) {
     palette?.addItem({ command, category });
@@ -92,7 +102,9 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     ITranslator,
     ICommandPalette,
     ILauncher,
-    IFileBrowserFactory
+    IFileBrowserFactory,
+    ILayoutRestorer,
+    IRenderMimeRegistry
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -103,7 +115,9 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null,
     palette: ICommandPalette | null,
     launcher: ILauncher | null,
-    files: IFileBrowserFactory | null
+    files: IFileBrowserFactory | null,
+    restorer: ILayoutRestorer | null,
+    rendermime: IRenderMimeRegistry | null
   ): void => {
     const language = translator ?? nullTranslator;
     const trans = language.load(DOMAIN);
@@ -112,41 +126,92 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
       namespace: 'jupyter-pai-document'
     });
     let schemas: Schemas | null = null;
+    /** A document and its form; `isDrafted` as in the document's model. */
+    const models = async (isDrafted: boolean) => {
+      const [{ DocumentModel }, { FormModel, Schemas }] = await Promise.all([
+        import('./model'),
+        import('../form/model')
+      ]);
+      schemas ??= new Schemas(client);
+      const document = new DocumentModel(client, { isDrafted });
+      return { document, form: new FormModel(document, client, schemas) };
+    };
+    const common = {
+      browse: files && (() => chooseFolder(files, trans)),
+      commands,
+      editorServices,
+      translator: language
+    };
     const open = async (): Promise<DocumentModel> => {
-      const [{ DocumentPage }, { DocumentModel }, { FormModel, Schemas }] =
+      const [{ DocumentPage }, { DocumentMain }, { document: model, form }] =
         await Promise.all([
           import('./view'),
-          import('./model'),
-          import('../form/model')
+          import('./closing'),
+          models(true)
         ]);
-      schemas ??= new Schemas(client);
-      const model = new DocumentModel(client);
       const content = new DocumentPage({
+        ...common,
         model,
-        form: new FormModel(model, client, schemas),
-        browse: files && (() => chooseFolder(files, trans)),
-        commands,
-        editorServices,
-        translator: language
+        form,
+        take: file => importFile(options, file)
       });
-      const page = new MainAreaWidget({ content });
+      const page = new DocumentMain(content, trans, () =>
+        saveDocument(options, model)
+      );
       page.toolbar.hide();
       await tracker.add(page);
+      model.changed.connect(() => void tracker.save(page));
       showPage(shell, labShell, page);
       return model;
     };
-    addSubmitCommands(commands, {
+    const options: ISubmitCommandOptions = {
+      client,
       model: jobs,
       trans,
       current: () => tracker.currentWidget?.content.model ?? null,
       open,
-      chooseFile: async () =>
-        (await import('./file')).chooseFile(
-          trans.__('This file is too large to be a job document.')
-        ),
+      chooseFile: async () => (await import('./file')).chooseFile(),
+      textOf: async (file, name) => {
+        const { bytesOfFile, textOfBytes } = await import('./file');
+        const isOfHere = file instanceof File;
+        const bytes = isOfHere ? await bytesOfFile(trans, file) : file;
+        return textOfBytes(trans, bytes, name);
+      },
       selectedPath: () => selectedPath(files),
-      readFile: path => readFile(serviceManager.contents, path)
+      openedPath: () => openedPath(shell),
+      readFile: async path =>
+        (await import('./file')).readFile(serviceManager.contents, path),
+      writeFile: async (path, bytes) =>
+        (await import('./file')).writeFile(serviceManager.contents, path, bytes)
+    };
+    addSubmitCommands(commands, options);
+    void restorer?.restore(tracker, {
+      command: CommandIDs.newJob,
+      name: page => page.content.model.draft,
+      args: ({ content: { model } }) => ({
+        draft: model.draft,
+        filename: model.state.filename,
+        path: model.state.file?.path ?? '',
+        changed: model.state.file?.changed ?? ''
+      })
     });
+    if (rendermime) {
+      addOutput(rendermime, FORM_MIME, async () => {
+        const [{ FormOutputView }, made] = await Promise.all([
+          import('../output/form'),
+          models(false)
+        ]);
+        return new FormOutputView({
+          ...common,
+          ...made,
+          submit: document => submitDocument(options, document)
+        });
+      });
+    }
     addEntries(trans, palette, launcher);
+    if (launcher) {
+      const code = language.languageCode.slice(0, 2);
+      addTemplateCards(launcher, client, jobs, trans, code);
+    }
   }
 };

@@ -9,7 +9,7 @@ import type { ServerConnection, Terminal } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
-import { PaiError } from '../request';
+import { PaiError } from '../problem';
 import { problemWords } from '../words';
 
 /** Pauses between tries; the last one is repeated. */

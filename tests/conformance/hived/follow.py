@@ -61,7 +61,9 @@ def _reserve(cluster: Ledger, group: Group, theirs: Answer) -> None:
                 for n, ((node, devices), spot) in enumerate(zip(theirs.pods, with_spots, strict=True))
             }
             names = tuple(held.group.name for held in plan.evicted)
-            cluster.apply(Preempt(GroupPlace(group, chain.name, pods), names, plan=plan, version=cluster.version))
+            cluster.apply(
+                Preempt(GroupPlace(group, chain.name, pods), plan=plan, version=cluster.version, victims=names)
+            )
             return
     raise CannotFollow("no quota cell stands where the reference reserved")
 

@@ -14,9 +14,13 @@ from bench.scheduling import config as pool
 from pai_backend.api import snapshot
 from pai_backend.api.context import CellRules
 from pai_backend.api.snapshot import Snapshots
+from pai_backend.engine.use_series import UseSample, UseSeries
+from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.config.model import Sku
 from pai_backend.scheduling.jobs.change import rebuilt
+from pai_backend.scheduling.queue import Cap, Policy
+from pai_backend.testing.builders import T0
 from tests.integration.api.test_cells import document, machine, placed
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.interpreter_steps import counted
@@ -30,7 +34,8 @@ CACHED_STEPS = 500_000  # 85,000 for the largest answer, most of them to receive
 async def lab(tmp_path: Path) -> AsyncIterator[ApiSite]:
     """The seeds' lab; bob may only use ``vc1``."""
     nodes = [machine("carol"), machine("dan")]
-    async with running_api(tmp_path, cells=CellRules(two_vcs(), {"bob": ("vc1",)}), nodes=nodes) as site:
+    policy = Policy(users={"bob": Cap(gpus=1)})
+    async with running_api(tmp_path, cells=CellRules(two_vcs(), {"bob": ("vc1",)}, policy=policy), nodes=nodes) as site:
         yield site
 
 
@@ -99,6 +104,7 @@ async def test_names_of_others_are_for_administrators(lab: ApiSite) -> None:
         await submit(bob, "mine")
         told = [(await use(client))["virtualClusters"][1] for client in (alice, bob, root)]
         granted = [row["granted"] for row in (await use(bob))["virtualClusters"]]
+        most = [(await use(client))["virtualClusters"][1]["mostGpus"] for client in (alice, bob)]
     assert [[job["id"] for job in vc1["running"]] for vc1 in told] == [["alice~train"], [], ["alice~train"]]
     assert [(vc1["unlistedJobs"], vc1["unlistedGpus"], vc1["waiting"]) for vc1 in told] == [
         (0, 0, 2),
@@ -112,6 +118,7 @@ async def test_names_of_others_are_for_administrators(lab: ApiSite) -> None:
     ]
     assert "alice" not in str(told[1])
     assert granted == [False, True]
+    assert most == [None, 1]
 
 
 @pytest.mark.asyncio
@@ -197,3 +204,37 @@ async def test_a_look_at_a_thousand_nodes_is_quick_while_nothing_changes(tmp_pat
             assert answer.status_code == 200
             print(f"{path}: {steps.taken} steps, {len(answer.content)} bytes")
             assert steps.taken < CACHED_STEPS
+
+
+async def begun(lab: ApiSite, job: Job) -> Job:
+    """The job with its tasks running."""
+    lease = await lab.store.leadership.latest()
+    assert lease is not None
+    tasks = tuple(task.model_copy(update={"phase": Phase.RUNNING, "state": State.RUNNING}) for task in job.tasks)
+    runs = job.model_copy(update={"tasks": tasks, "phase": Phase.RUNNING, "state": State.RUNNING})
+    return await lab.store.jobs.save(runs, seen=job, epoch=lease.epoch, events=[], at=T0)
+
+
+@pytest.mark.asyncio
+async def test_what_tasks_use_is_told_to_their_owner_and_administrators(lab: ApiSite) -> None:
+    async with lab.client(ALICE) as alice, lab.client(BOB) as bob, lab.client(ROOT) as root:
+        await submit(alice, "train")
+        task = (await begun(lab, await placed(lab, "alice~train"))).tasks[0]
+        assert lab.ctx.log_place is not None
+        series, now = UseSeries(lab.ctx.log_place.path), int(lab.ctx.clock().timestamp())
+        for look in range(120):
+            series.append(task.uid, UseSample(now - 600 * look, 1.5, 2048, float(look), 512, 0))
+        rows = [(await each.get("/api/v2/cluster/tasks?points=4")).json()["data"] for each in (alice, bob, root)]
+        found = (await alice.get("/api/v2/jobs/train/metrics?seconds=6300&points=3")).json()
+        refused = [
+            (await bob.get("/api/v2/jobs/alice~train/metrics")).status_code,
+            (await alice.get("/api/v2/jobs/train/metrics?role=nobody")).json()["code"],
+        ]
+        await lab.store.recovery.add_log_place("another directory")
+        away = await alice.get("/api/v2/jobs/train/metrics")
+    assert [[row["job"] for row in told] for told in rows] == [["alice~train"], [], ["alice~train"]]
+    assert (rows[0][0]["node"], rows[0][0]["now"]["memoryMb"], len(rows[0][0]["trend"])) == ("dan", 2048, 4)
+    (shown,) = found["tasks"]
+    assert [point["gpuPercent"] for point in shown["samples"]] == [9.0, 5.5, 1.5]
+    assert refused == [404, "NoTaskError"]
+    assert (away.status_code, away.json()["code"]) == (503, "UnavailableError")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from pai_backend.model.job import Job, State
 from pai_backend.model.rights import Limits, limits_of
 from pai_backend.store.base import job_key_slots
 from pai_backend.store.grants import Act
+from pai_backend.store.sharing import MOST_LINKS
 from pai_backend.store.task_keys import kept as kept_keys
 from tests.integration.api.test_openpai_jobs import saved, submitted
 from tests.support.api_site import BOB, ROOT, ApiSite
@@ -65,6 +67,10 @@ def facts(made: dict[str, Any]) -> CertificateFacts:
 def signer(certificate: SSHCertificate) -> str:
     line = certificate.signature_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     return parse_public_key(line).fingerprint
+
+
+def database(path: Path) -> bytes:
+    return b"".join(each.read_bytes() for each in path.glob("pai.sqlite*"))
 
 
 async def ended(api: ApiSite, job: Job) -> Job:
@@ -214,6 +220,92 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
     assert holder is not None
     assert await still_valid(api, holder, job, now) is None, "the share has ended"
     assert [type_ for type_, *_ in events] == ["share.given", "share.ended"]
+
+
+@pytest.mark.asyncio
+async def test_a_share_with_a_group_is_for_those_who_are_in_it(api: ApiSite) -> None:
+    now = api.ctx.clock()
+    async with api.client() as alice, api.client(BOB) as bob, api.client(ROOT) as root:
+        job = await submitted(api, alice)
+        who = await by_public_key(api.store, (await registered(bob))["fingerprint"], now)
+        assert who is not None
+        await root.post("/api/v2/groups", json={"groupname": "vision", "members": ["bob"]})
+        path = f"/api/v2/jobs/{job.id}/shares"
+        unknown = await alice.post(path, json={"user": "group:nobody"})
+        given = await alice.post(path, json={"user": "group:vision", "only": ["sftp"]})
+        received = (await bob.get("/api/v2/shares")).json()["data"]
+        ssh = await bob.get(f"/api/v2/jobs/{job.alias}/ssh")
+        made = await certified(bob, job=job.alias)
+        assert await still_valid(api, who, job, now) == limits_of(["sftp"])
+        mark = await api.store.changes.wait(-1, 0)
+        left = await root.put("/api/v2/groups/vision", json={"data": {"members": []}, "patch": True})
+        assert left.is_success, left.text
+        assert await api.store.changes.wait(mark, 60) != mark, "gateways that hold logins hear of it"
+        holder = await by_certificate(api.store, facts(made), now)
+        assert holder is not None
+        assert [await still_valid(api, each, job, now) for each in (who, holder)] == [None, None]
+        assert (await bob.get("/api/v2/shares")).json()["data"] == []
+        assert (await bob.get(f"/api/v2/jobs/{job.alias}/ssh")).status_code == 404
+        assert (await alice.delete(f"{path}/group:vision")).status_code == 204
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "NoGroupError")
+    assert (given.status_code, ssh.status_code) == (201, 200)
+    assert [(each["user"], each["only"]) for each in received] == [("group:vision", ["sftp"])]
+
+
+@pytest.mark.asyncio
+async def test_a_link_is_kept_as_a_share_without_its_token(api: ApiSite, tmp_path: Path) -> None:
+    async with api.client() as alice, api.client(BOB) as bob, api.client(ROOT) as root:
+        job = await submitted(api, alice)
+        path = f"/api/v2/jobs/{job.id}"
+        made = (await alice.post(f"{path}/links", json={"label": "http", "lifetimeS": 60})).json()
+        token = made.pop("url").partition("/.pai/link#")[2]
+        listed = (await alice.get(f"{path}/shares")).json()["data"]
+        given = (await alice.get("/api/v2/shares?given=true")).json()["data"]
+        terms = ({"label": "ssh"}, {"label": "http", "lifetimeS": 31 * 86400}, {"label": "http", "lifetimeS": None})
+        refused = [(await alice.post(f"{path}/links", json=each)).json()["code"] for each in terms]
+        others = [(await each.post(f"{path}/links", json={"label": "http"})).status_code for each in (bob, root)]
+        (kept,) = await api.store.grants.shares_in_force(job.uid, api.ctx.clock())
+        files = database(tmp_path)
+        for _ in range(MOST_LINKS - 1):
+            assert (await alice.post(f"{path}/links", json={"label": "http"})).status_code == 201
+        full = await alice.post(f"{path}/links", json={"label": "http"})
+        assert (await alice.delete(f"{path}/shares/{made['user']}")).status_code == 204
+        assert (await alice.post(f"{path}/links", json={"label": "http"})).status_code == 201
+        events = await audited(alice)
+    assert len(token) >= 43, "256 bits"
+    assert [made] == listed == given
+    assert (made["isLink"], made["services"], made["only"]) == (True, ["http"], ["port:http"])
+    assert kept.link == hashlib.sha256(token.encode()).hexdigest()
+    assert (token.encode() in files, kept.link.encode() in files) == (False, True)
+    assert refused == ["NoServiceError", "InvalidParametersError", "InvalidParametersError"]
+    assert others == [404, 403]
+    assert full.json()["code"] == "InvalidParametersError"
+    assert not any(token in text for event in events for text in event)
+    assert not kept.is_for(kept.user), "no name of a user opens it"
+
+
+@pytest.mark.asyncio
+async def test_shares_count_for_nothing_while_the_owner_is_locked_out(api: ApiSite) -> None:
+    now = api.ctx.clock()
+    async with api.client() as alice, api.client(BOB) as bob, api.client(ROOT) as root:
+        job = await submitted(api, alice)
+        who = await by_public_key(api.store, (await registered(bob))["fingerprint"], now)
+        assert who is not None
+        await alice.post(f"/api/v2/jobs/{job.id}/shares", json={"user": "bob"})
+        await alice.post(f"/api/v2/jobs/{job.id}/links", json={"label": "http"})
+        ticket = f"/api/v2/jobs/{job.id}/services/http/ticket"
+        ours = {"Accept": "application/vnd.jupyter-pai+json"}
+        signed_in = (await bob.post(ticket, headers=ours)).json()
+        assert (signed_in["pathUrl"], ".pai/signin" in signed_in["url"]) == ("", True)
+        assert len(await api.store.grants.shares_in_force(job.uid, now)) == 2
+        await root.put("/api/v2/lockouts/alice")
+        assert await api.store.grants.shares_in_force(job.uid, now) == []
+        assert await still_valid(api, who, job, now) is None
+        assert (await bob.post(ticket)).status_code == 404
+        await root.delete("/api/v2/lockouts/alice")
+        assert await still_valid(api, who, job, now) == EVERYTHING
+        await api.store.grants.keep_accounts({"bob": False, "root": True})
+        assert await api.store.grants.shares_in_force(job.uid, now) == []
 
 
 @pytest.mark.asyncio

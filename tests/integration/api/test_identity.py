@@ -252,6 +252,10 @@ async def test_a_profile_is_shown_to_its_user_and_to_admins(api: ApiSite) -> Non
         "grouplist": ["default"],
         "admin": False,
         "virtualCluster": ["default", "research"],
+        "manages": [],
+        "own": {"use": [], "manages": []},
+        "disabled": False,
+        "configured": True,
         "storageConfig": [],
         "extension": {"sshKeys": []},
     }

@@ -124,9 +124,9 @@ async def test_shares_and_certificates(pai: Pai, api: ApiSite, tmp_path: Path) -
 
 @pytest.mark.asyncio
 async def test_an_administrator_locks_out_and_changes_the_authority(pai: Pai) -> None:
-    assert (await pai("keys", "lock-out", "bob"))[0] == 2
-    assert await pai.json("keys", "lock-out", "bob", token=ROOT) == {"lockedOut": "bob"}
-    assert await pai.json("keys", "let-in", "bob", token=ROOT) == {"letIn": "bob"}
+    assert (await pai("user", "disable", "bob", "--yes"))[0] == 2
+    assert await pai.json("user", "disable", "bob", "--yes", token=ROOT) == {"disabled": "bob", "stopped": []}
+    assert await pai.json("user", "enable", "bob", token=ROOT) == {"enabled": "bob"}
     (before,) = (await pai.json("keys", "authority"))["keys"]
     (after,) = (await pai.json("keys", "authority", "--rotate", token=ROOT))["keys"]
     assert before.split()[1] != after.split()[1], "nobody has a certificate of the old one"

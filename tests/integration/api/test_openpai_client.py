@@ -154,7 +154,6 @@ def log_in(ssh: dict[str, Any], directory: Path, *, user: str = "root", port: in
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
 
-@pytest.mark.xdist_group("openpai-client")
 @pytest.mark.parametrize(("version", "name"), [("v1", "from-v1"), ("v2", "from_v2")])
 def test_a_client_of_openpai_walks_through_a_jobs_life(
     running: Backend, version: str, name: str, tmp_path: Path
@@ -219,7 +218,6 @@ def test_the_tasks_own_port_takes_no_key_of_a_user_and_a_certificate_neither(run
         until(lambda: client.job("v1", "shut")["jobStatus"]["state"] == "STOPPED")
 
 
-@pytest.mark.xdist_group("openpai-client")
 def test_the_key_of_one_job_opens_no_other(running: Backend, tmp_path: Path) -> None:
     with OpenPaiClient(running.url) as client:
         client.login(USER, PASSWORD)

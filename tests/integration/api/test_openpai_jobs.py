@@ -171,7 +171,8 @@ async def retried(api: ApiSite, client: httpx.AsyncClient) -> Job:
 async def test_the_retry_history_keeps_every_attempt(api: ApiSite) -> None:
     async with api.client() as client:
         job = await retried(api, client)
-        attempts = (await client.get("/api/v2/jobs/hello/job-attempts")).json()
+        attempts = (await client.get("/api/v2/jobs/hello/job-attempts", headers=PLAIN)).json()
+        ours = (await client.get("/api/v2/jobs/hello/job-attempts")).json()["data"]
         first = (await client.get("/api/v2/jobs/hello/job-attempts/0")).json()
         health = (await client.get("/api/v2/jobs/hello/job-attempts/healthz")).json()
         old = (await client.get("/api/v2/jobs/hello/attempts/0", headers=PLAIN)).json()
@@ -181,6 +182,13 @@ async def test_the_retry_history_keeps_every_attempt(api: ApiSite) -> None:
         (0, False, "FAILED"),
     ]
     assert first == attempts[1]
+    assert [(each["number"], each["retryReason"]) for each in ours] == [(1, ""), (0, "retrying after: exit 3")]
+    assert [(run["index"], run["attempt"], run["node"], run["exit"]["status"]) for run in ours[1]["runs"]] == [
+        (0, 0, "carol", 3),
+        (1, 0, "carol", 3),
+    ]
+    assert all(run["exit"]["remedy"] for run in ours[1]["runs"])
+    assert [(run["attempt"], run["exit"]) for run in ours[0]["runs"]] == [(1, None)] * 2
     why = "retrying after: exit 3"
     assert first["exitDiagnostics"] == {"diagnosticsSummary": why, "runtime": None, "launcher": why}
     assert (first["exitCode"], first["appExitSpec"]["type"]) == (3, "USER_FAILURE")

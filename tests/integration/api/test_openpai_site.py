@@ -70,6 +70,8 @@ async def test_groups_are_everybody_and_administrators(site: ApiSite) -> None:
     assert one["extension"]["acls"] == {
         "admin": True,
         "virtualClusters": ["default", "research"],
+        "manages": [],
+        "everything": True,
         "storageConfigs": ["datasets"],
     }
     assert [[each["username"] for each in answer.json()] for answer in admins] == [[], ["root"]]

@@ -26,6 +26,7 @@ from pai_backend.api.wire import MEDIA_TYPE
 from tests.support.backend_process import Backend, backend
 from tests.support.documents import scm_document
 
+pytestmark = pytest.mark.xdist_group("schema")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 12  # for each operation, about 0.3 s
 KNOWN: dict[str, list[str]] = {
@@ -37,6 +38,8 @@ KNOWN: dict[str, list[str]] = {
     "run": ["0", "1"],
     "label": ["web", "none"],
     "vc": ["default", "none"],
+    "template": ["empty", "mine"],
+    "draft": ["mine", "none"],
 }
 """Parts of paths that lead somewhere, or just beside it: from random text alone nearly all would be 404."""
 
@@ -74,7 +77,6 @@ def test_the_description_is_the_one_that_is_served(running: Backend) -> None:
     assert {**served, "info": None} == {**describe(ROUTES, "0"), "info": None}
 
 
-@pytest.mark.xdist_group("schema")
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_answers_are_as_described(running: Backend, label: str) -> None:
     headers = {"Authorization": f"Bearer {running.token}"}

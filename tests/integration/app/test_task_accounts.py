@@ -121,7 +121,7 @@ def test_a_task_reaches_its_own_files_alone(site: Site, place: Path) -> None:
         ok(client.put(f"/api/v2/fs/{OTHER}/note.txt", content=b"secret"))
     everything = [str(path) for path in paths_below(data)] + [str(data)]
     (place / "paths.json").write_text(json.dumps(everything))
-    before = {process.pid: process.uids().real for process in psutil.process_iter() if process.is_running()}
+    before = {each.pid: each.info["uids"].real for each in psutil.process_iter(["uids"]) if each.info["uids"]}
     state, said = finished(site, "look", f"python {place}/look.py {place}/paths.json", OWNER)
     site.stop("neighbour", OTHER)
     assert state == "SUCCEEDED", said

@@ -182,7 +182,7 @@ def test_the_program_is_asked_for_each_gpu_and_may_find_its_library(container: C
     container.has('echo "$*"; echo "$LD_LIBRARY_PATH"; exit 3')
     done = container.runs()
     asked, libraries = done.stdout.splitlines()
-    assert asked == "--query-gpu=index,utilization.gpu --format=csv,noheader,nounits"
+    assert asked == "--query-gpu=index,utilization.gpu,memory.used --format=csv,noheader,nounits"
     assert libraries == "/of/the/image:/usr/local/nvidia/lib64"
     assert done.returncode == 3
 

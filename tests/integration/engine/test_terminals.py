@@ -41,9 +41,15 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ask(place: Path) -> Iterator[Ask]:
+def program() -> list[str | Path]:
+    """The program that serves terminals."""
+    return [sys.executable, "-I", "-S", boot_file()]
+
+
+@pytest.fixture
+def ask(program: list[str | Path], place: Path) -> Iterator[Ask]:
     """Sends a request to the program; ends all sessions with the test."""
-    command = [sys.executable, "-I", "-S", boot_file(), str(place / "terminals"), BASH, "--norc"]
+    command = [*map(str, program), str(place / "terminals"), BASH, "--norc"]
     env = {"PATH": os.environ["PATH"], "PS1": "> ", "SSH_AUTH_SOCK": "/nowhere", "OF_TASK": "yes"}
     (place / "work").mkdir()
 
@@ -180,9 +186,8 @@ def test_what_names_no_session_is_refused(ask: Ask, place: Path, request_: dict[
 @pytest.mark.parametrize(
     "sent", [b"", b"H\0\0", b"GET / HTTP/1.1\r\n\r\n", b"H\xff\xff\xff\xff", b"I\0\0\0\1x", b"H\0\0\0\1["]
 )
-def test_what_is_no_request_is_refused(place: Path, sent: bytes) -> None:
-    command = [sys.executable, "-I", "-S", boot_file(), str(place / "terminals"), BASH]
-    client = TerminalClient(command, cwd=place)
+def test_what_is_no_request_is_refused(program: list[str | Path], place: Path, sent: bytes) -> None:
+    client = TerminalClient([*map(str, program), str(place / "terminals"), BASH], cwd=place)
     assert client.process.stdin is not None
     client.process.stdin.write(sent)
     client.process.stdin.close()
@@ -296,7 +301,7 @@ async def test_a_terminal_of_a_task_outlives_the_agent_and_ends_with_the_task(
         await asyncio.to_thread(first.until, f"/tasks/{plan.uid}/work\r\nuid={plan.uid}\r\n".encode())
         first_agent.kill()
         first_agent.wait(PATIENCE_S)
-        assert await asyncio.to_thread(_ending, first) is None
+        assert await asyncio.to_thread(ending, first) is None
     second_agent = start_agent(root)
     try:
         await served(client.port)
@@ -305,14 +310,14 @@ async def test_a_terminal_of_a_task_outlives_the_agent_and_ends_with_the_task(
             await asyncio.to_thread(second.until, f"here {pid}\r\n".encode())
             assert pid in {found for found, _ in processes.marked(plan.uid)}
             await engine.stop(plan.uid, 0)
-            assert await asyncio.to_thread(_ending, second) is None
+            assert await asyncio.to_thread(ending, second) is None
         until(lambda: not processes.marked(plan.uid), PATIENCE_S)
     finally:
         second_agent.terminate()
         second_agent.wait(PATIENCE_S)
 
 
-def _ending(client: TerminalClient) -> object:
+def ending(client: TerminalClient) -> object:
     """How the shell ended; None when the connection broke first."""
     while (found := client.next()) is not None:
         if found[0] == b"X":

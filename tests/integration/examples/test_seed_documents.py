@@ -1,4 +1,4 @@
-"""The two distributed examples of the guides, unchanged, on a real backend and the local engine.
+"""The two distributed examples of the guides and the templates, unchanged, on a real backend and the local engine.
 
 What they call (wget, git, hdfs, the training program) is stood in for by programs that check how they are called and
 exit non-zero otherwise; the tasks meet each other at the addresses of their host lists. pip is the real one: it
@@ -10,18 +10,22 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+import pai_backend.api
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from tests.support.backend_process import backend, until
 from tests.support.environments import Environment, make_environment
 from tests.support.wheels import make_wheel
 
+TEMPLATES = Path(pai_backend.api.__file__).parent / "templates"
 PROGRAMS = Path(__file__).parent / "programs"
 DOCUMENTS = Path(__file__).parents[2] / "data" / "documents"
 NODES = [
@@ -37,9 +41,9 @@ class Site:
     client: Client
     files: Path
 
-    def run(self, name: str) -> dict[str, Any]:
+    def run(self, name: str, directory: Path = DOCUMENTS) -> dict[str, Any]:
         """Submit a document as it is, and the job when it has ended."""
-        job = self.client.submit((DOCUMENTS / name).read_bytes(), filename=name)
+        job = self.client.submit((directory / name).read_bytes(), filename=name)
         uid = job["uid"]
         until(lambda: self.client.job(uid)["state"] in FINAL, 120)
         return dict(self.client.job(uid))
@@ -188,3 +192,71 @@ def test_the_v2_example_runs_to_the_completion_it_asks_for(site: Site) -> None:
         assert told["variables"]["PAI_TASK_ROLE_INSTANCES"] == "worker:0,ps_server:0"
         assert told["variables"]["FC_TASKROLE_NAME"] == role
     assert "cGFzc3dvcmQ=" not in "".join(logs)
+
+
+def test_the_template_hello_gpu_sees_its_gpu(site: Site) -> None:
+    job = site.run("hello-gpu.json", TEMPLATES)
+    log = site.log(job, "task_1", 0)
+    assert job["state"] == "SUCCEEDED", log
+    assert log.startswith("hello from hello-gpu\n")
+    assert "TITANX" in log
+
+
+def test_the_template_sweep_tries_every_pair_once(site: Site) -> None:
+    job = site.run("sweep.yaml", TEMPLATES)
+    logs = [site.log(job, "trial", index) for index in range(6)]
+    assert job["state"] == "SUCCEEDED", logs
+    found = [log.strip().splitlines()[-1].rpartition(" ")[0] for log in logs]
+    assert found == [f"rate={rate} seed={seed}" for rate in (0.3, 0.1, 0.03) for seed in (1, 2)]
+
+
+def test_the_template_jupyter_answers_at_its_address(site: Site) -> None:
+    job = site.client.submit((TEMPLATES / "jupyter.json").read_bytes(), filename="jupyter.json")
+
+    def answers() -> bool:
+        detail = site.client.job(job["uid"])
+        assert detail["state"] in ("WAITING", "RUNNING"), site.log(dict(detail), "task_1", 0)
+        (task,) = tasks_of(dict(detail), "task_1")
+        if not task["ports"]:
+            return False
+        with suppress(httpx.TransportError):
+            url = f"http://{task['address']}:{task['ports']['jupyter'][0]}/api"
+            return "version" in httpx.get(url, timeout=60).json()
+        return False
+
+    until(answers, 120)
+    site.client.stop(job["uid"])
+
+
+def test_the_template_of_tensorflow_starts_its_program_with_all_addresses(site: Site) -> None:
+    """TensorFlow is not here: a program that checks how it is called stands for it."""
+    (site.files / "copied").touch()
+    job = site.run("tensorflow-distributed.yaml", TEMPLATES)
+    roles = [("ps_server", 0), ("worker", 0), ("worker", 1)]
+    logs = [site.log(job, role, index) for role, index in roles]
+    assert job["state"] == "SUCCEEDED", logs
+    for role, index in roles:
+        told = site.told(job, role, index)["flags"]
+        assert told["job_name"] == role.partition("_")[0]
+        assert told["worker_hosts"] == hosts(job, "worker")
+        assert (told["device"], told["data_format"], told["task_index"]) == ("cpu", "NHWC", str(index))
+
+
+def test_the_template_of_pytorch_starts_torchrun_with_one_address_for_all(site: Site) -> None:
+    """PyTorch is not here: a program that prints how it is called stands for torchrun; its own program is compiled."""
+    job = site.run("pytorch-ddp.yaml", TEMPLATES)
+    logs = [site.log(job, "worker", index) for index in (0, 1)]
+    assert job["state"] == "SUCCEEDED", logs
+    words = [log.split() for log in logs]
+    assert [line[2] for line in words] == ["--node-rank=0", "--node-rank=1"]
+    port = job["taskRoles"][0]["taskStatuses"][0]["ports"]["ddp"][0]
+    for line in words:
+        del line[2]
+        assert line == [
+            "--nnodes=2",
+            "--nproc-per-node=1",
+            f"--master-addr={tasks_of(job, 'worker')[0]['address']}",
+            f"--master-port={port}",
+            "train.py",
+            "5",
+        ]

@@ -64,6 +64,39 @@ def test_the_document_goes_as_it_is_and_can_come_from_stdin(pai: Pai, fake: Runn
     assert (code, out) == (0, text)
 
 
+def test_a_clone_has_the_document_byte_for_byte_and_the_next_name(pai: Pai) -> None:
+    text = '{ "jobName" :  "train" }\n'
+    assert pai("submit", "-", stdin=text)[0] == 0
+    for name in ("train_2", "train_3"):
+        code, job = pai.json("clone", "train")
+        assert (code, job["name"]) == (0, name)
+    assert pai.json("clone", "train_2")[1]["name"] == "train_4"
+    assert pai.json("clone", "train", "--name", "other")[1]["name"] == "other"
+    assert pai("clone", "train", "--name", "other")[0] == 2
+    assert pai("config", "train_4") == (0, text, "")
+    assert pai("submit", "-", stdin='{"jobName": "theirs", "key": "******"}')[0] == 0
+    code, _, err = pai("clone", "theirs")
+    assert (code, "masked" in err) == (2, True)
+
+
+def test_a_document_in_utf16_goes_as_utf8_and_one_in_gbk_after_a_yes(
+    pai: Pai, fake: RunningFake, tmp_path: Path
+) -> None:
+    text = '{"jobName": "encoded", "说明": "中文"}\r\n'
+    for number, encoding in enumerate(("utf-16", "gbk", "utf-8-sig")):
+        path = tmp_path / "job.json"
+        path.write_bytes(text.encode(encoding))
+        if encoding == "gbk":
+            code, _, err = pai("submit", str(path))
+            assert code == 2
+            assert "from GBK to UTF-8? This needs confirmation" in err
+            assert len(fake.backend.jobs) == number
+        code, out, _ = pai("submit", str(path), "--name", f"job-{number}", "--yes")
+        assert code == 0, out
+        mark = "\ufeff" if encoding == "utf-8-sig" else ""
+        assert list(fake.backend.sources.values())[-1] == (mark + text).encode()
+
+
 def test_waiting_prints_the_final_job_and_nothing_else_as_json(pai: Pai, fake: RunningFake) -> None:
     process = pai.start("submit", "-", "--wait", "--json")
     assert process.stdin is not None

@@ -106,6 +106,21 @@ def test_a_stream_waits_for_a_backend_that_is_restarted(client: Client, fake: Ru
     assert [event["seq"] for event in events] == [2]
 
 
+def test_a_job_is_followed_to_its_end_although_the_backend_is_away_for_a_moment(
+    client: Client, fake: RunningFake
+) -> None:
+    uid = fake.add_job("train")
+    states: list[str] = []
+    for item in client.iterate(observe(client.api, uid, log=False)):
+        assert isinstance(item, dict)
+        states.append(item["state"])
+        if item["state"] == "WAITING":
+            fake.backend.away_for = 3
+            fake.advance(uid, "SUCCEEDED")
+    assert states == ["WAITING", "SUCCEEDED"]
+    assert fake.backend.away_for == 0
+
+
 def test_a_stream_of_a_job_that_is_not_there_is_an_error(client: Client) -> None:
     with pytest.raises(NotFound):
         next(client.follow_events("nobody"))

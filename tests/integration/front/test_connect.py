@@ -135,9 +135,9 @@ def test_the_doctor_asks_the_backend_why_a_key_is_denied_and_mends_nothing(
     me = getpass.getuser()
     with Client(Endpoint(backend.api.endpoint.url, ADMIN)) as admin:
         pai_of_admin = command_line(admin, tmp_path / "nowhere")
-        assert pai_of_admin("keys", "lock-out", me).returncode == 0
+        assert pai_of_admin("user", "disable", me, "--yes").returncode == 0
         assert found() == ["locked-out"]
-        assert pai_of_admin("keys", "let-in", me).returncode == 0
+        assert pai_of_admin("user", "enable", me).returncode == 0
     registered = backend.keys()
     backend.delete_key(registered[-1]["fingerprint"])
     assert found() == ["key-unregistered"]

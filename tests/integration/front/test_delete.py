@@ -16,9 +16,7 @@ from IPython.utils.capture import capture_output
 from jupyter_pai.errors import NotFound
 from jupyter_pai.sync import Client
 from tests.support.living_trees import paths_below
-from tests.support.private_backend import private_backend
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
 
 
@@ -43,52 +41,51 @@ def left_of(data: Path, uid: str) -> list[str]:
 
 
 def test_a_finished_job_is_deleted_with_its_files_and_keeps_its_outputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Client, backend_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tmp_path / "data"
-    with private_backend(data, EXAMPLES / "backend.yaml") as backend:
-        endpoint = backend.api.endpoint
-        monkeypatch.setenv("PAI_URL", endpoint.url)
-        monkeypatch.setenv("PAI_TOKEN", endpoint.token)
+    data = backend_data
+    endpoint = backend.api.endpoint
+    monkeypatch.setenv("PAI_URL", endpoint.url)
+    monkeypatch.setenv("PAI_TOKEN", endpoint.token)
 
-        def pai(*words: str) -> subprocess.CompletedProcess[str]:
-            command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-            return subprocess.run(
-                command, env=os.environ, capture_output=True, text=True, timeout=WAIT_S, stdin=subprocess.DEVNULL
-            )
+    def pai(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
+        return subprocess.run(
+            command, env=os.environ, capture_output=True, text=True, timeout=WAIT_S, stdin=subprocess.DEVNULL
+        )
 
-        first = submit(backend, "first", "echo result > $PAI_OUTPUT_DIR/result; mkdir -m 0 closed; echo done")
-        second, runs = submit(backend, "second", "true"), submit(backend, "runs", "sleep 600")
-        for uid in (first, second):
-            until_ended(backend, uid)
-        assert left_of(data, first) != []
-        outputs = [path for path in paths_below(data / "fs") if path.name == "result" and first in str(path)]
-        assert len(outputs) == 1
+    first = submit(backend, "first", "echo result > $PAI_OUTPUT_DIR/result; mkdir -m 0 closed; echo done")
+    second = submit(backend, "second", "true")
+    submit(backend, "runs", "sleep 600")
+    for uid in (first, second):
+        until_ended(backend, uid)
+    assert left_of(data, first) != []
+    outputs = [path for path in paths_below(data / "fs") if path.name == "result" and first in str(path)]
+    assert len(outputs) == 1
 
-        asked = pai("delete", "first", "second")
-        assert (asked.returncode, "Give --yes." in asked.stderr) == (2, True)
-        unknown = pai("delete", "first", "nothing", "--yes")
-        assert (unknown.returncode, backend.job("first")["uid"]) == (2, first)
-        refused = pai("delete", "runs", "--yes")
-        assert (refused.returncode, "pai stop" in refused.stderr) == (2, True)
+    asked = pai("delete", "first", "second")
+    assert (asked.returncode, "Give --yes." in asked.stderr) == (2, True)
+    unknown = pai("delete", "first", "nothing", "--yes")
+    assert (unknown.returncode, backend.job("first")["uid"]) == (2, first)
+    refused = pai("delete", "runs", "--yes")
+    assert (refused.returncode, "pai stop" in refused.stderr) == (2, True)
 
-        deleted = pai("delete", "first", "--yes")
-        assert deleted.returncode == 0, deleted.stderr
-        assert "its outputs in storages are kept" in deleted.stdout
-        with pytest.raises(NotFound):
-            backend.job("first")
-        shell = InteractiveShell()
-        shell.run_line_magic("load_ext", "jupyter_pai")
-        with capture_output():
-            unsaid = shell.run_cell("%pai delete second")
-            said = shell.run_cell("%pai delete second --yes")
-        assert "Nothing was deleted" in str(unsaid.error_in_exec)
-        assert repr(said.result).startswith("job second is deleted")
+    deleted = pai("delete", "first", "--yes")
+    assert deleted.returncode == 0, deleted.stderr
+    assert "its outputs in storages are kept" in deleted.stdout
+    with pytest.raises(NotFound):
+        backend.job("first")
+    shell = InteractiveShell()
+    shell.run_line_magic("load_ext", "jupyter_pai")
+    with capture_output():
+        unsaid = shell.run_cell("%pai delete second")
+        said = shell.run_cell("%pai delete second --yes")
+    assert "Nothing was deleted" in str(unsaid.error_in_exec)
+    assert repr(said.result).startswith("job second is deleted")
 
-        until_gone(data, first, second)
-        assert [path.read_text() for path in outputs] == ["result\n"]
-        assert [row["name"] for row in backend.jobs()] == ["runs"]
-        backend.stop(runs)
+    until_gone(data, first, second)
+    assert [path.read_text() for path in outputs] == ["result\n"]
+    assert [row["name"] for row in backend.jobs()] == ["runs"]
 
 
 def until_gone(data: Path, *uids: str) -> None:

@@ -148,10 +148,17 @@ QUESTIONS = [
     ("DELETE", "pai/api/v2/keys/SHA256:x", "write pai:keys"),
     ("POST", "pai/connect/x", "write pai:keys"),
     ("POST", "pai/doctor/x", "write pai:keys"),
+    ("POST", "pai/code/x", "write pai:keys"),
     ("POST", "pai/api/v2/jobs/x/services/web/ticket", "execute pai:services"),
     ("GET", "pai/s/x--web/", "execute pai:services"),
     ("POST", "pai/s/x--web/", "execute pai:services"),
     ("GET", "pai/api/v2/events/stream", "read pai:jobs"),
+    ("POST", "pai/notebooks", "write pai:jobs"),
+    ("GET", "pai/notebooks/x", "read pai:jobs"),
+    ("POST", "pai/notebooks/x", "read pai:jobs"),
+    ("POST", "pai/sweeps", "write pai:jobs"),
+    ("GET", "pai/sweeps/x", "read pai:jobs"),
+    ("POST", "pai/sweeps/x", "write pai:jobs"),
 ]
 
 
@@ -209,7 +216,8 @@ def test_a_service_sees_the_page_and_its_own_cookies_only(site: Site) -> None:
     assert isinstance(passed, dict)
     assert passed["Origin"] == "http://x"
     assert (passed["X-Forwarded-Prefix"], passed["X-Forwarded-Proto"]) == ("/hub%40x/pai", "http")
-    assert passed["Host"] == urlsplit(site.server.url).netloc
+    assert passed["X-Forwarded-Host"] == urlsplit(site.server.url).netloc
+    assert passed["Host"] != passed["X-Forwarded-Host"], "a reverse proxy finds the backend by its own name"
     assert TOKEN not in json.dumps(passed)
     assert passed["Cookie"] == "theme=dark"
     # Jupyter's own cookie for signing in by token is there too.
@@ -348,3 +356,39 @@ def test_a_job_is_an_output_of_a_notebook(site: Site) -> None:
     assert (missing.status, missing.json()["code"]) == (404, "NoJobError")
     assert site.request("GET", f"pai/output/{uid}", headers={}).status == 403
     assert "read pai:jobs" in site.questions()
+
+
+def test_files_of_the_server_are_read_and_written_for_those_who_may(site: Site) -> None:
+    for method, path, needed in (
+        ("POST", "pai/notebooks", "read contents"),
+        ("POST", "pai/notebooks/x", "write contents"),
+    ):
+        site.asked.with_suffix(".refused").write_text(needed)
+        assert site.request(method, path, b"{}").status == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("notebooks", b"[]", "The body is not a JSON object."),
+        ("notebooks", b'{"path": "none.ipynb"}', "none.ipynb cannot be read"),
+        ("notebooks", b'{"path": 5}', "path is not of the type str."),
+        ("notebooks", b'{"parameters": {"1x": "2"}}', "'1x' is not the name of a variable."),
+        ("notebooks/none", b"{}", "There is no job none."),
+        ("sweeps", b'{"document": "{}"}', "The sweep has no values."),
+        ("sweeps", b'{"document": "{}", "axes": ["lr"]}', "'lr' is not NAME=VALUE,VALUE"),
+        ("sweeps", b'{"document": "{", "axes": ["lr=1"]}', "The document cannot be read for a sweep"),
+        ("sweeps", b'{"document": "{}", "axes": ["lr=1"], "parallel": 0}', "parallel is less than 1."),
+        ("sweeps", b'{"document": "{}", "axes": ["lr=1"], "name": "../x"}', "is not a name for jobs."),
+        ("sweeps", b'{"document": "{}", "axes": ["a=1..99", "b=1..99"]}', "The sweep would have 9,801 jobs"),
+        ("sweeps/rates", b"{}", "The new sweep has no name."),
+    ],
+)
+def test_a_request_that_cannot_be_carried_out_says_why_and_makes_no_job(
+    site: Site, path: str, body: bytes, told: str
+) -> None:
+    jobs = len(site.fake.backend.jobs)
+    answer = site.request("POST", f"pai/{path}", body)
+    assert answer.status in (400, 404)
+    assert told in str(answer.json()["message"])
+    assert len(site.fake.backend.jobs) == jobs

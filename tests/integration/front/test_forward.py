@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -191,3 +192,26 @@ def test_a_user_with_a_share_of_one_port_forwards_that_one_until_it_ends(
             assert open_one.recv(1) == b"", "the end of the share ends what is open"
         assert asked(port, b"x") == b""
         until(lambda: "There is no job" in (bob.home / "errors").read_text(), WAIT_S)
+
+
+def test_a_service_is_shared_and_opened_by_command_and_so_is_a_link(
+    alice: Person, backend: Client, job: str, tmp_path: Path
+) -> None:
+    bob = Person(Endpoint(backend.api.endpoint.url, BOB), tmp_path / "bob")
+    assert bob.pai("open", f"alice~{job}", "--print").returncode == 2
+    assert alice.pai("share", job, "--with", "bob", "--only", "port:echo").returncode == 0
+    address = bob.pai("open", f"alice~{job}", "--print").stdout
+    assert urlsplit(address).hostname == f"{backend.job(job)['services'][0]['alias']}.localhost"
+    local = bob.pai("open", f"alice~{job}", "echo", "--local")
+    assert (local.returncode != 0, "pai forward JOB LABEL" in local.stderr) == (True, True)
+    assert bob.pai("open", f"alice~{job}", "other", "--print").returncode != 0
+    told = alice.pai("share", job, "--link", "echo", "--for", "2h").stdout.splitlines()
+    name = told[1].split()[1]
+    assert ("/.pai/link#" in told[0], name[:5]) == (True, "link:"), told
+    both = alice.pai("shares").stdout
+    assert (name in both, "reading echo" in both, " bob " in both) == (True, True, True), both
+    assert told[0].partition("#")[2] not in both, "it is shown once"
+    for whom in (name, "bob"):
+        assert alice.pai("unshare", job, "--with", whom).returncode == 0
+    assert alice.pai("shares").stdout == "Nothing is shared.\n"
+    assert alice.pai("share", "--link", "echo").returncode == 2

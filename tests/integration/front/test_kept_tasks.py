@@ -6,15 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jupyter_pai.embedded import Embedded
 from jupyter_pai.sync import Client
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
 
 
@@ -25,14 +22,6 @@ DOCUMENT = {
     "jobEnvs": {"isDebug": True},
     "taskRoles": [{**ROLE, "command": "echo what it left > trace; exit 3"}],
 }
-
-
-@pytest.fixture
-def backend(tmp_path: Path) -> Iterator[Client]:
-    private = Embedded(tmp_path / "data", EXAMPLES / "backend.yaml")
-    with Client(private.ensure()) as client:
-        yield client
-    private.stop()
 
 
 def test_a_kept_task_is_entered_and_let_go(backend: Client, tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_fault_is_marked_without_a_traceback(notebook: Notebook) -> None:
     [
         ("%pai show nobody", "There is no job nobody."),
         ("%pai fly", "no such verb"),
-        ("%pai submit", "are required: file; %pai submit --help tells more"),
+        ("%pai submit", "Name either a document or a --template."),
         ("%pai submit -", "there is no cell below this line"),
         ('%%pai submit -\n{"jobName": "x"}', "unrecognized arguments: -"),
         ("%pai list --limit $nothing", "there is no variable 'nothing'"),
@@ -220,10 +220,13 @@ def test_jobs_are_shown_stopped_and_opened(notebook: Notebook, fake: RunningFake
     link = notebook.run("%pai open train")
     assert isinstance(link, Link)
     assert link.url in link._repr_html_()
+    assert link.url == link.path_url, "the own address leads nowhere, as `pai open` finds"
     assert link.path_url.startswith(f"{fake.endpoint.url}/s/")
     assert link.service_url.endswith("--web/")
     assert repr(notebook.run("%pai config train")) == '{"jobName": "train"}\n'
     notebook.run("view = get_ipython().run_line_magic('pai', 'show train')")
+    assert notebook.run("print(view.document(), view.state)") is None
+    assert notebook.text == '{"jobName": "train"}\n WAITING\n'
     assert repr(notebook.run("%pai stop $view")) == "train: STOPPED"
     assert repr(notebook.run("%pai release $view main-0")).startswith("job train: nothing to release")
 
@@ -287,6 +290,14 @@ def test_tab_offers_verbs_options_and_values(
     with provisionalcompleter():  # as a kernel asks
         found = notebook.shell.Completer.completions(line, len(line))
         assert {each.text for each in found} == offered
+
+
+def test_tab_offers_files_beside_options(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.yaml").touch()
+    (tmp_path / "jobs").mkdir()
+    assert {"train.yaml", "jobs/", "--name"} <= set(completion.words(["submit"]))
+    assert completion.words(["submit"], "jobs/")[0].startswith("--")
 
 
 def test_tab_offers_options_when_the_backend_is_away(notebook: Notebook, fake: RunningFake) -> None:

@@ -6,25 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from jupyter_pai.sync import Client
-from tests.support.private_backend import private_backend
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = ("first", "second", "third", "fourth")
 WAIT_S = 60
-
-
-@pytest.fixture
-def backend(tmp_path: Path) -> Iterator[Client]:
-    with private_backend(tmp_path / "data", EXAMPLES / "backend.yaml") as client:
-        yield client
 
 
 def submit(backend: Client, name: str) -> None:

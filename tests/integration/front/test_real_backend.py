@@ -8,9 +8,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from jupyter_client.session import Session
@@ -24,16 +24,9 @@ from tests.support.jupyter import TOKEN, JupyterServer
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
-DEMO_TIMEOUT_S = 170
+DEMO_TIMEOUT_S = 270
 START_TIMEOUT_S = 60
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    private = Embedded(tmp_path_factory.mktemp("pai") / "data", EXAMPLES / "backend.yaml")
-    with Client(private.ensure()) as client:
-        yield client
-    private.stop()
+T = TypeVar("T")
 
 
 BAD = [
@@ -112,18 +105,10 @@ async def calculate(jupyter_url: str, document: bytes) -> str:
 
     job = await ask("pai/api/v2/jobs", document)
     service = "pai" + job["services"][0]["pathUrl"]
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            await ask(service + "api")
-            break
-        except HTTPClientError as error:  # 503, with the reason, until the task's Jupyter listens
-            if error.code != 503 or time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(0.1)
+    await once_it_answers(lambda: ask(service + "api"))
     kernel = await ask(service + "api/kernels", b"{}")
     address = f"{jupyter_url.replace('http', 'ws', 1)}{service}api/kernels/{kernel['id']}/channels"
-    channels = await websocket_connect(HTTPRequest(address, headers=headers))
+    channels = await once_it_answers(lambda: websocket_connect(HTTPRequest(address, headers=headers)))
     request = Session().msg("execute_request", {"code": "1+1", "silent": False})
     await channels.write_message(json.dumps({**request, "channel": "shell"}, default=str))
     while True:
@@ -133,6 +118,18 @@ async def calculate(jupyter_url: str, document: bytes) -> str:
             channels.close()
             http.close()
             return str(message["content"]["data"]["text/plain"])
+
+
+async def once_it_answers(call: Callable[[], Awaitable[T]]) -> T:
+    """Call again as long as the answer is 503: the task's Jupyter does not listen yet, or starts a kernel."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            return await call()
+        except HTTPClientError as error:
+            if error.code != 503 or time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.1)
 
 
 def run_demo(*args: str) -> subprocess.CompletedProcess[str]:

@@ -86,7 +86,7 @@ def test_a_detached_shell_is_there_again_and_tells_its_exit_code(alice: Person) 
     assert [(each["name"], each["clients"], each["ended"]) for each in listed] == [("1", 0, None)]
     seen, status = at_terminal(
         alice, "terminal", "demo", "main-0",
-        steps=[("larger", "echo $kept of=$$.; exit 7\r"), ("exit code 7", "")],
+        steps=[("", "echo $kept of=$$.; "), ("larger", "exit 7\r"), ("exit code 7", "")],  # also before its prompt
     )  # fmt: skip
     assert f"yes of={first}." in seen
     assert status == 7

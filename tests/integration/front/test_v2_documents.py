@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from jupyter_pai.embedded import Embedded
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
 
 
@@ -44,14 +41,6 @@ deployments:
       on: {{preCommands: [echo before], postCommands: [echo after]}}
 defaults: {{deployment: here, virtualCluster: default}}
 """
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    private = Embedded(tmp_path_factory.mktemp("pai") / "data", EXAMPLES / "backend.yaml")
-    with Client(private.ensure()) as client:
-        yield client
-    private.stop()
 
 
 @pytest.fixture

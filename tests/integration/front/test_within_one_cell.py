@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,10 +36,11 @@ cluster:
 GPUS = 2
 
 
-@pytest.fixture
-def backend(tmp_path: Path) -> Iterator[Client]:
-    (tmp_path / "racks.yaml").write_text(RACKS)
-    with private_backend(tmp_path / "data", tmp_path / "racks.yaml") as client:
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    place = tmp_path_factory.mktemp("racks")
+    (place / "racks.yaml").write_text(RACKS)
+    with private_backend(place / "data", place / "racks.yaml") as client:
         yield client
 
 

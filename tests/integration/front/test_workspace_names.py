@@ -14,19 +14,27 @@ import pytest
 
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
-from tests.support.private_backend import private_backend
+from tests.support.private_backend import delete_jobs, private_backend
 from tests.support.ssh_people import BOB, CONFIG, Person, runs
 
 ASK = "echo $PAI_JOB_NAME"
 STRICT = ("-o", "StrictHostKeyChecking=yes")
 
 
-@pytest.fixture
-def backend(tmp_path: Path) -> Iterator[Client]:
-    (tmp_path / "backend.yaml").write_text(CONFIG)
-    (tmp_path / "backend.yaml").chmod(0o600)
-    with private_backend(tmp_path / "data", tmp_path / "backend.yaml") as client:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    place = tmp_path_factory.mktemp("names")
+    (place / "backend.yaml").write_text(CONFIG)
+    (place / "backend.yaml").chmod(0o600)
+    with private_backend(place / "data", place / "backend.yaml") as client:
         yield client
+
+
+@pytest.fixture
+def backend(running: Client) -> Iterator[Client]:
+    """The backend, which has no jobs yet."""
+    yield running
+    delete_jobs(running)
 
 
 def document(directory: Path, name: str, **more: object) -> str:

@@ -102,7 +102,7 @@ async def test_a_colleague_cannot_tell_my_job_from_none(world: World, options: t
     asked: list[str] = []
     for where, name in (
         (world.store.jobs, "by_alias"),
-        (world.store.grants, "shares"),
+        (world.store.grants, "shares_in_force"),
     ):  # of jobs: keys are watched besides
         setattr(where, name, _noting(getattr(where, name), name, asked))
 

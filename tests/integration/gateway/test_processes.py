@@ -156,7 +156,7 @@ def test_a_user_who_is_locked_out_is_out_of_every_process_until_let_in(site: Gat
         assert all("An administrator has locked you out of SSH." in each for each in said)
         assert other.echoes("still here")
         assert "Permission denied" in site.bob.ssh("true").err
-    site.alice.pai("keys", "let-in", "bob")
+    site.alice.pai("user", "enable", "bob")
     assert site.bob.ssh("echo in").out == b"in\n"
 
 

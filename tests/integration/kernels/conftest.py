@@ -27,6 +27,13 @@ engine:
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker have these tests, with one backend."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.xdist_group("kernels"))
+
+
 @pytest.fixture(scope="session")
 def entry_points(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Lets this process and its children find the provisioner."""

@@ -170,7 +170,9 @@ async def test_a_job_that_was_made_for_its_kernel_ends_with_it(
         await jupyter.ask("POST", f"api/kernels/{session['kernel']['id']}/restart")
         assert (await asyncio.to_thread(alice.job, train))["state"] == "RUNNING"
         await jupyter.ask("DELETE", f"api/sessions/{session['id']}")
-        assert (await asyncio.to_thread(alice.job, train))["state"] in ("STOPPING", "STOPPED")
+        async with asyncio.timeout(LIMIT_S):
+            await asyncio.to_thread(lambda: [*alice.follow_events(train)])  # until it has ended
+        assert (await asyncio.to_thread(alice.job, train))["state"] == "STOPPED"
 
 
 @pytest.mark.asyncio

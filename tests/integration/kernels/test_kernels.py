@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import papermill
 import psutil
 import pytest
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -126,6 +127,15 @@ def test_a_notebook_runs_in_a_job_by_its_name(
     assert second[0]["data"]["text/plain"] == "42"
     assert alice.job(train)["state"] == "RUNNING", "the end of the kernel is not the end of the job"
     assert list(short_tmp.iterdir()) == [], "nothing is left here"
+    notebook.cells = [
+        nbformat.v4.new_code_cell("n = 1", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell("import os; print(os.environ['PAI_JOB_NAME'], 6 * n)"),
+    ]
+    nbformat.write(notebook, short_tmp / "in.ipynb")
+    done = papermill.execute_notebook(
+        short_tmp / "in.ipynb", None, {"n": 7}, kernel_name=f"pai:{train}", progress_bar=False
+    )
+    assert done.cells[-1].outputs[0]["text"] == f"{train} 42\n"
 
 
 @pytest.mark.asyncio
@@ -153,19 +163,31 @@ async def test_interrupt_restart_completion_and_debugger(train: str) -> None:
 
 
 @pytest.mark.asyncio
-async def test_nothing_is_lost_when_the_connection_breaks_in_a_running_cell(train: str) -> None:
+async def test_nothing_is_lost_when_the_connection_breaks_in_a_running_cell(train: str, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
     async with kernel(train) as manager, client_of(manager) as client:
-        broken: list[int] = []
+        broken: set[int] = set()
 
         def break_it(text: str) -> None:
-            if len(broken) < 3:
-                for process in sessions_of(manager):
-                    broken.append(process.pid)
+            for process in sessions_of(manager):
+                if process.pid not in broken and len(broken) < 3:
+                    broken.add(process.pid)
                     process.kill()
+            if len(broken) == 3:  # it was connected again twice, and broke again
+                enough.touch()
 
-        said = await says(client, "for i in range(3000): print(i, flush=True)", break_it)
-        assert said.split() == [str(number) for number in range(3000)]
-        assert len(set(broken)) >= 2, "it was connected again, and broke again"
+        cell = f"""
+import itertools, os, time
+for number in itertools.count():
+    print(number, flush=True)
+    if number > 1000:
+        time.sleep(0.01)
+        if os.path.exists({str(enough)!r}):
+            break
+"""
+        said = await says(client, cell, break_it)
+        assert said.split() == [str(number) for number in range(len(said.split()))]
+        assert len(broken) == 3
         assert await manager.is_alive()
         assert await says(client, "print('on')") == "on\n"
 
@@ -268,3 +290,33 @@ def test_the_verb_writes_a_spec_that_jupyter_client_finds(alice: Client, train: 
     command[5] = "no-such-job"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=dict(os.environ))
     assert refused.returncode == 2
+
+
+@pytest.mark.asyncio
+async def test_a_job_is_idle_when_its_kernel_is_however_long_a_silent_cell_computes(
+    alice: Client, tmp_path: Path
+) -> None:
+    document = {
+        "jobName": "idle-kernel",
+        "image": "none",
+        "taskRoles": [{"name": "main", **ROLE}],
+        "extras": {"idleTimeout": "10s"},
+    }
+    uid = (await asyncio.to_thread(alice.submit, json.dumps(document).encode()))["uid"]
+    await asyncio.to_thread(runs, alice, uid)
+    async with kernel("idle-kernel") as manager, client_of(manager) as client:
+        await says(client, "import os, time")
+        client.hb_channel.stop()  # it is a program's that watches a kernel all the time: a Jupyter server has none
+        silent = asyncio.create_task(
+            says(client, f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(.1)")
+        )
+        seen: set[str] = set()
+        while len(seen) < 4:  # uses that were written down while nothing was typed or printed
+            idle = (await asyncio.to_thread(alice.job, uid))["idle"]
+            if idle is not None and idle["usedBy"] == "ssh" and idle["since"] is not None:
+                seen.add(idle["since"])
+            assert not silent.done()
+            await asyncio.sleep(0.2)
+        (tmp_path / "go").touch()
+        assert await silent == ""
+        await until(lambda: alice.job(uid)["state"] == "STOPPED")

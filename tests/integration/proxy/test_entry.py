@@ -13,6 +13,7 @@ from pai_backend.access.tickets import SESSION_LIFE, TICKET_LIFE, TicketOffice
 from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden, NoSuchService
 from pai_backend.model.job import Phase, State
+from pai_backend.testing.builders import make_placement
 from tests.support.proxy_fakes import SERVICE, Clock, FakeStore, FakeUser, running_proxy, service_job
 from tests.support.proxy_upstreams import web_server
 
@@ -343,6 +344,19 @@ async def test_a_running_task_that_does_not_answer_yet_is_starting() -> None:
         page = await under_test.client(Authorization="Bearer alice-token", **PAGE).get("/")
         assert (page.status_code, page.headers["refresh"]) == (503, "5")
         assert f"Nothing answers on port {port} of task worker-0 yet." in page.text
+        assert "0.0.0.0" not in page.text
+
+
+@pytest.mark.asyncio
+async def test_a_pod_that_does_not_answer_may_listen_on_the_wrong_address() -> None:
+    async with web_server() as (port, _):
+        pass
+    job = service_job(port)
+    placement = make_placement(ports={"web": (port,)}).model_copy(update={"address": "10.1.2.3"})
+    in_a_pod = job.tasks[0].model_copy(update={"placement": placement})
+    async with running_proxy(job.model_copy(update={"tasks": (in_a_pod,)})) as under_test:
+        page = await under_test.client(Authorization="Bearer alice-token", **PAGE).get("/")
+        assert "let it listen on 0.0.0.0" in page.text
 
 
 @pytest.mark.asyncio

@@ -1,22 +1,14 @@
-"""Reverse proxies that pass requests for services on by themselves, after they have asked: the question, and nginx."""
+"""What reverse proxies that pass requests for services on by themselves are told when they ask."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from ipaddress import ip_network
-from pathlib import Path
 
 import pytest
-from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
 
-from tests.integration.proxy.test_kept_connections import OK, Server
-from tests.support.forwarding_nginx import forwarding_nginx
 from tests.support.proxy_fakes import ProxyUnderTest, running_proxy, service_job
-from tests.support.proxy_upstreams import raw_server, web_server
+from tests.support.proxy_upstreams import web_server
 
 pytestmark = pytest.mark.asyncio
 BEARER = {"Authorization": "Bearer alice-token"}
@@ -31,7 +23,7 @@ async def asked(
     """What the proxy in front is told."""
     about = {"X-Forwarded-Uri": uri, "X-Forwarded-Method": method}
     answer = await under_test.client(**about, **headers).get("/.pai/authorize")
-    return answer.status_code, {name: answer.headers[name] for name in TOLD if name in answer.headers}
+    return answer.status_code, {name: answer.headers[name] for name in TOLD if answer.headers.get(name)}
 
 
 @pytest.mark.parametrize("known_by", ["token", "cookie"])
@@ -124,66 +116,3 @@ async def test_only_what_listens_and_runs_is_told_of() -> None:
             async with asyncio.timeout(60):
                 while (await asked(under_test, **BEARER)) != (503, {}):
                     pass
-
-
-@asynccontextmanager
-async def behind_nginx(port: int, root: Path) -> AsyncIterator[ProxyUnderTest]:
-    """A backend with the documented nginx before it; its ``port`` is nginx's."""
-    async with running_proxy(service_job(port), proxies=PROXIES) as backend:
-        with forwarding_nginx(root / "nginx", backend.port) as front:
-            yield replace(backend, port=front)
-
-
-async def test_nginx_reaches_the_task_itself(tmp_path: Path) -> None:
-    server = Server(lambda *_: OK)
-    async with raw_server(server) as port, behind_nginx(port, tmp_path) as under_test:
-        client = under_test.client(**BEARER)
-        for _ in range(200):
-            assert (await client.get("/")).text == "ok"
-        assert server.connections > 200, "each is nginx's own, beside those by which the backend looks"
-        assert len(under_test.engine.dialled) < 200, "the backend is not asked each time"
-
-
-async def test_nginx_keeps_sign_in_pages_and_credentials_as_the_backend_does(tmp_path: Path) -> None:
-    async with web_server() as (port, _), behind_nginx(port, tmp_path) as under_test:
-        page = {"Accept": "text/html"}
-        stranger = await under_test.client().get("/show", headers=page)
-        assert (stranger.status_code, "%pai open" in stranger.text) == (401, True)
-        assert (await under_test.client(Authorization="Bearer bob-token").get("/show")).status_code == 403
-        session = await under_test.cookie()
-        client = under_test.client(Cookie=f"{session}; mine=1")
-        sent = {"X-Forwarded-User": "root", "X-Pai-Upstream": "127.0.0.1:1", "Forwarded": "for=x"}
-        seen = (await client.post("/show?a=%41", content=b"body", headers=sent)).json()
-        headers = {name.lower(): value for name, value in seen["headers"]}
-        assert (seen["method"], seen["uri"], seen["body"]) == ("POST", "/show?a=%41", "body")
-        assert (headers["cookie"], headers["host"]) == ("mine=1", under_test.authority)
-        assert not {"authorization", "forwarded", "x-forwarded-user"} & set(headers)
-        foreign = await client.post("/show", headers={"Origin": "http://evil.example"})
-        assert foreign.status_code == 403
-        given = await client.get("/cookies", params={"set": "a=1; Domain=localhost"})
-        assert "domain=localhost" not in given.headers["set-cookie"].lower().replace(under_test.host, "")
-        assert (
-            await under_test.client(**BEARER).get("/.pai/authorize", headers={"X-Forwarded-Uri": "/"})
-        ).status_code == 404
-        under_test.store.put(service_job(None))
-        async with asyncio.timeout(60):
-            while (waiting := await client.get("/show", headers=page)).status_code == 200:
-                pass
-        assert (waiting.status_code, waiting.headers["refresh"]) == (503, "5")
-
-
-async def test_behind_nginx_a_right_that_has_ended_ends(tmp_path: Path) -> None:
-    async with web_server() as (port, _), behind_nginx(port, tmp_path) as under_test:
-        client = under_test.client(**BEARER)
-        assert (await client.get("/show")).status_code == 200
-        url = f"ws://127.0.0.1:{under_test.port}/deep/ws"
-        socket = await websocket_connect(HTTPRequest(url, headers={"Host": under_test.authority, **BEARER}))
-        await socket.write_message("in")
-        assert await socket.read_message() == "in"
-        del under_test.entrants.users["alice-token"]
-        async with asyncio.timeout(60):
-            while (await client.get("/show")).status_code == 200:
-                pass
-            assert await socket.read_message() is None
-        assert (await client.get("/show")).status_code == 401
-        socket.close()

@@ -12,7 +12,7 @@ from pai_backend.model.errors import NoSuchJob, NotFinished
 from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Job, NewEvent, Phase, State
 from pai_backend.model.rights import limits_of
-from pai_backend.store.base import CannotTakeBack, JobFilter, UserKey, peer_key_slot, slot
+from pai_backend.store.base import CannotTakeBack, JobFilter, Sight, UserKey, peer_key_slot, slot
 from pai_backend.store.deletion import FRESH, TOLD, Deletion, DeletionCause, Retention
 from pai_backend.store.grants import Act, Certificate, Share
 from pai_backend.store.orphans import Orphan
@@ -122,7 +122,7 @@ async def test_a_job_whose_tasks_the_engine_still_has_is_deleted_once_they_are_f
     await store.jobs.save(stored.model_copy(update={"tasks": tasks}), seen=stored, epoch=epoch, events=[], at=LATER)
 
     assert await store.deletion.remove([job.uid], DeletionCause.RETENTION, LATER, epoch) == [job.uid]
-    (told,), _ = await store.events.recent("0", None)
+    (told,), _ = await store.events.recent("0", Sight())
     assert (told.type, told.payload) == ("job.deleted", {"name": job.name, "by": "alice", "cause": "user"})
 
 
@@ -130,19 +130,19 @@ async def test_a_job_whose_tasks_the_engine_still_has_is_deleted_once_they_are_f
 async def test_followers_of_all_jobs_hear_of_it_and_miss_nothing_after_it(store: Store) -> None:
     """SQLite would give the positions of deleted events again: a follower behind them would not see the new ones."""
     job = await finished(store, 1)
-    _, position = await store.events.recent(None, "alice")
+    _, position = await store.events.recent(None, Sight("alice"))
 
     await store.deletion.request(job.uid, "alice", LATER)
-    told, position = await store.events.recent(position, "alice")
+    told, position = await store.events.recent(position, Sight("alice"))
     after = await finished(store, 2)
-    news, _ = await store.events.recent(position, "alice")
+    news, _ = await store.events.recent(position, Sight("alice"))
 
     assert [(event.job, event.type) for event in told] == [(job.uid, "job.deleted")]
     assert [(event.job, event.type) for event in news] == [
         (after.uid, "job.submitted"),
         (after.uid, "job.succeeded"),
     ]
-    assert (await store.events.recent("0", "bob"))[0] == []
+    assert (await store.events.recent("0", Sight("bob")))[0] == []
 
 
 @pytest.mark.asyncio

@@ -10,12 +10,13 @@ from datetime import timedelta
 import pytest
 
 from pai_backend.access.keys import fingerprint
-from pai_backend.model.errors import InvalidParameters, NoSuchCertificate, NoSuchShare, ReadOnlyJob
+from pai_backend.model.account import Group
+from pai_backend.model.errors import InvalidParameters, NoSuchCertificate, NoSuchGroup, NoSuchShare, ReadOnlyJob
 from pai_backend.model.job import Job, State
 from pai_backend.model.rights import limits_of
 from pai_backend.store.base import NewEvent, UserKey, job_key_slots
 from pai_backend.store.certificates import KEPT
-from pai_backend.store.grants import Act, Certificate, JobKey, Share, UserCa
+from pai_backend.store.grants import Act, Certificate, GroupUpdate, JobKey, Share, UserCa
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import T0, make_job, make_uid
 
@@ -115,6 +116,32 @@ async def test_shares_and_a_jobs_keys_go_with_its_end(store: Store) -> None:
     await store.grants.unshare(other.uid, "bob", ACT)
     events = await store.grants.audit("alice")
     assert [event.type for event in events] == ["share.ended", "share.given", "share.given", "share.given"]
+
+
+@pytest.mark.asyncio
+async def test_what_is_shared_with_a_group_is_its_members_while_they_are(store: Store) -> None:
+    job, grants = await submit(store), store.grants
+    share = Share(job.uid, "group:vision", limits_of(["sftp"]), T0, "alice", T0 + HOUR)
+    with pytest.raises(NoSuchGroup):
+        await grants.share(share, ACT)
+    await store.groups.add(Group("vision", members=("bob", "carol", "alice")), ACT)
+    await store.groups.add(Group("group:vision", members=("eve",)), ACT)
+    await grants.share(share, ACT)
+    (found,) = await grants.shares_in_force(job.uid, T0)
+    assert found == replace(share, members=frozenset({"alice", "bob", "carol"}))
+    assert [(await grants.shared_with(user, T0)) for user in ("bob", "eve", "vision")] == [[share], [], []]
+    assert await grants.shared_with("alice", T0) == [], "it is hers"
+    assert await grants.shared_with("bob", T0 + HOUR) == []
+
+    await store.groups.change("vision", GroupUpdate(members=("carol",)), ACT)
+    assert (await grants.shares_in_force(job.uid, T0))[0].members == {"carol"}
+    assert await grants.shared_with("bob", T0) == []
+    await store.groups.remove("vision", ACT)
+    assert await grants.shares_in_force(job.uid, T0) == []
+    await store.groups.add(Group("vision", members=("bob",)), ACT)
+    assert await grants.shares(job.uid) == [], "another group of the name gets nothing"
+    said = [event.type for event in await grants.audit("alice") if event.type.startswith("share.")]
+    assert said == ["share.ended", "share.given"]
 
 
 @pytest.mark.asyncio

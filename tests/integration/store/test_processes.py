@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pai_backend.store import migrate
-from pai_backend.store.base import NewEvent
+from pai_backend.store.base import NewEvent, Sight
 from pai_backend.store.postgres import WRITE_LOCK, PostgresBacking
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import T0, make_job, make_uid
@@ -242,7 +242,7 @@ async def test_events_of_interleaved_transactions_are_never_passed_over(postgres
     database = url.rsplit("/", 1)[1]
     async with opened(url) as store:
         job = await store.jobs.submit(make_job("first", uid=make_uid(1)), b"", "", "", [])
-        _, start = await store.events.recent(None, None)
+        _, start = await store.events.recent(None, Sight())
         insert = (
             f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK}); "
             "INSERT INTO events (job, username, seq, at, type, payload) "
@@ -260,12 +260,12 @@ async def test_events_of_interleaved_transactions_are_never_passed_over(postgres
             )
             await until_a_writer_waits(postgres_server)
 
-            assert await store.events.recent(start, None) == ([], start)
+            assert await store.events.recent(start, Sight()) == ([], start)
             assert not quick.done()
             psql.stdin.write(b"COMMIT;\n\\echo committed\n")
             await psql.stdin.drain()
             await quick
-            events, _ = await store.events.recent(start, None)
+            events, _ = await store.events.recent(start, Sight())
         finally:
             psql.kill()
             await psql.wait()

@@ -12,7 +12,7 @@ from pai_backend.model.errors import InvalidParameters, NoSuchJob, NoSuchKey
 from pai_backend.model.job import Event, JobExit, Phase, Retries, State
 from pai_backend.model.spec import DocumentWarning, PriorityClass, Scheduling
 from pai_backend.store import lookup
-from pai_backend.store.base import JobFilter, JobSummary, NewEvent, UserKey
+from pai_backend.store.base import JobFilter, JobSummary, NewEvent, Sight, UserKey
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.grants import Act
 from pai_backend.store.sql import Store
@@ -112,12 +112,12 @@ async def test_the_newest_jobs_come_first_and_pages_neither_overlap_nor_leave_ga
 @pytest.mark.parametrize(
     ("which", "expected"),
     [
-        (JobFilter(user="bob"), [11, 9, 7, 5, 3, 1]),
+        (JobFilter(sight=Sight("bob")), [11, 9, 7, 5, 3, 1]),
         (JobFilter(states=(State.SUCCEEDED, State.FAILED)), [10, 8, 6, 4, 2, 0]),
-        (JobFilter(virtual_clusters=("prod",), user="alice"), []),
+        (JobFilter(virtual_clusters=("prod",), sight=Sight("alice")), []),
         (JobFilter(virtual_clusters=("prod", "other"), limit=2), [11, 9]),
         (JobFilter(usernames=("bob", "carol")), [11, 9, 7, 5, 3, 1]),
-        (JobFilter(user="alice", usernames=("bob",)), []),
+        (JobFilter(sight=Sight("alice"), usernames=("bob",)), []),
         (JobFilter(priorities=(None,), limit=1), [11]),
         (JobFilter(priorities=("prod",)), []),
         (JobFilter(keyword="JOB_1"), [11, 10]),
@@ -228,13 +228,13 @@ async def test_who_follows_is_told_when_no_event_will_come_behind(store: Store, 
 @pytest.mark.asyncio
 async def test_recent_events_start_at_the_present_and_go_on_in_portions(store: Store) -> None:
     await store.jobs.submit(make_job("before", uid=make_uid(100)), b"", "", "", [NewEvent("job.submitted")])
-    nothing, position = await store.events.recent(None, None)
+    nothing, position = await store.events.recent(None, Sight())
     assert nothing == []
     await fill(store)
 
     seen: list[int] = []
     while True:
-        events, position = await store.events.recent(position, None, limit=5)
+        events, position = await store.events.recent(position, Sight(), limit=5)
         if not events:
             break
         seen += [int(str(event.payload["number"])) for event in events]
@@ -244,23 +244,23 @@ async def test_recent_events_start_at_the_present_and_go_on_in_portions(store: S
 
 @pytest.mark.asyncio
 async def test_recent_events_of_one_user_pass_over_those_of_others(store: Store) -> None:
-    _, start = await store.events.recent(None, "bob")
+    _, start = await store.events.recent(None, Sight("bob"))
     await fill(store)
 
-    events, position = await store.events.recent(start, "bob")
-    first, middle = await store.events.recent(start, "bob", limit=4)
-    rest, _ = await store.events.recent(middle, "bob", limit=4)
+    events, position = await store.events.recent(start, Sight("bob"))
+    first, middle = await store.events.recent(start, Sight("bob"), limit=4)
+    rest, _ = await store.events.recent(middle, Sight("bob"), limit=4)
 
     assert sorted(event.payload["number"] for event in events) == [1, 3, 5, 7, 9, 11]  # type: ignore[type-var]
     assert first + rest == events
-    assert await store.events.recent(position, "bob") == ([], position)
+    assert await store.events.recent(position, Sight("bob")) == ([], position)
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("position", ["", "-1", "x", "1.5", "٣", "9" * 30])
 async def test_a_position_that_was_never_given_is_refused(store: Store, position: str) -> None:
     with pytest.raises(InvalidParameters, match="position"):
-        await store.events.recent(position, None)
+        await store.events.recent(position, Sight())
 
 
 ACT = Act("alice", T0, "192.0.2.7")

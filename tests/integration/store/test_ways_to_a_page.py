@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select, update
 from pai_backend.model.job import State
 from pai_backend.model.spec import PriorityClass, Scheduling
 from pai_backend.store import listing, matching
-from pai_backend.store.base import JobFilter, JobSummary
+from pai_backend.store.base import JobFilter, JobSummary, Sight
 from pai_backend.store.sql import Store
 from pai_backend.store.tables import job_groups, jobs
 from pai_backend.testing.builders import T0, make_job, make_spec, make_uid
@@ -27,14 +27,18 @@ WAYS = {
 }
 FILTERS = (
     JobFilter(),
-    JobFilter(user="alice"),
+    JobFilter(sight=Sight("alice")),
+    JobFilter(sight=Sight("alice", ("prod",))),
+    JobFilter(sight=Sight("alice", ("prod",)), usernames=("bob", "carol"), keyword="a"),
     JobFilter(keyword="bert"),
     JobFilter(keyword="nowhere"),
-    JobFilter(user="bob", keyword="a"),
+    JobFilter(sight=Sight("bob"), keyword="a"),
     JobFilter(states=(State.RUNNING, State.FAILED)),
     JobFilter(usernames=("alice", "carol"), states=(State.RUNNING,), virtual_clusters=("prod",)),
     JobFilter(priorities=(None, "prod"), without_tags=("slow",)),
-    JobFilter(user="alice", usernames=("alice", "bob"), with_tags=("slow", "paper")),
+    JobFilter(submitted_since=T0 + timedelta(minutes=20)),
+    JobFilter(sight=Sight("alice"), submitted_since=T0 + timedelta(minutes=20), states=(State.RUNNING,)),
+    JobFilter(sight=Sight("alice"), usernames=("alice", "bob"), with_tags=("slow", "paper")),
 )
 ORDERS: dict[str, Callable[[JobSummary], object]] = {
     "submissionTime": lambda row: row.submitted_at,
@@ -84,13 +88,14 @@ def expected(rows: list[JobSummary], which: JobFilter) -> list[JobSummary]:
 
     def matches(row: JobSummary) -> bool:
         return (
-            (which.user is None or row.user == which.user)
+            (which.sight.user in (None, row.user) or row.virtual_cluster in which.sight.managed)
             and (not which.usernames or row.user in which.usernames)
             and (not which.states or State(row.state) in which.states)
             and (not which.virtual_clusters or row.virtual_cluster in which.virtual_clusters)
             and (not which.priorities or row.priority in which.priorities)
             and (not which.with_tags or bool(set(which.with_tags) & set(row.tags)))
             and not set(which.without_tags) & set(row.tags)
+            and (which.submitted_since is None or row.submitted_at >= which.submitted_since)
             and any(which.keyword in text for text in (row.name, row.alias, row.user, row.virtual_cluster))
         )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -14,6 +16,7 @@ import yaml
 from pai_backend.config.load import load
 from pai_backend.config.settings import ProcessRole
 from pai_backend.processes.components import Components
+from tests.kubernetes.cluster.commands import run
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.deploy.helm import NEEDED, Helm
 from tests.kubernetes.fixtures import Kubernetes
@@ -21,7 +24,10 @@ from tests.kubernetes.fixtures import Kubernetes
 pytestmark = pytest.mark.asyncio
 
 SCHEMAS = "1.34"
-OTHERS = ("gateway.networking.k8s.io",)  # custom resources, of which neither schemas nor servers here know
+OTHERS = (
+    "gateway.networking.k8s.io",
+    "monitoring.coreos.com",
+)  # custom resources, of which neither schemas nor servers here know
 
 EVERYTHING: dict[str, Any] = {
     "api": {
@@ -31,7 +37,13 @@ EVERYTHING: dict[str, Any] = {
         "affinity": {"nodeAffinity": {}},
         "podAnnotations": {"a": "b"},
     },
-    "controller": {"replicas": 2, "nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}]},
+    "controller": {
+        "replicas": 2,
+        "metricsPort": 9095,
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"operator": "Exists"}],
+    },
+    "monitoring": {"serviceMonitor": True, "alerts": True, "dashboard": True, "labels": {"release": "prometheus"}},
     "gateway": {
         "publicHost": "ssh.example.com",
         "publicPort": 22,
@@ -61,9 +73,14 @@ EVERYTHING: dict[str, Any] = {
     "priorityClassName": "system-cluster-critical",
     "terminationGracePeriodSeconds": 61,
 }
+FRONT: dict[str, Any] = {
+    **EVERYTHING,
+    "front": {"image": "registry.example.com/envoy:1.40"},
+}
 CASES: dict[str, dict[str, Any]] = {
     "the least": {},
     "everything": EVERYTHING,
+    "with a front": FRONT,
     "standalone": {"standalone": True, "storage": {"accessModes": ["ReadWriteOnce"]}},
     "others' objects": {
         "storage": {"existingClaim": "logs"},
@@ -108,7 +125,7 @@ async def test_the_chart_is_clean_and_its_objects_are_valid(helm: Helm, values: 
 async def test_the_backend_takes_the_configuration_that_is_written(
     helm: Helm, values: dict[str, Any], tmp_path: Any
 ) -> None:
-    (written,) = named(await helm.objects(full(values)), "ConfigMap").values()
+    written = named(await helm.objects(full(values)), "ConfigMap")["pai-jupyter-pai"]
     file = tmp_path / "config.yaml"
     file.write_text(written["data"]["config.yaml"])
     settings = load(["--config", str(file)]).settings
@@ -162,12 +179,26 @@ async def test_each_pod_is_given_the_secrets_that_it_needs_and_no_other(helm: He
 
 async def test_who_may_reach_tasks_is_who_the_backend_is(helm: Helm) -> None:
     objects = await helm.objects(full({}))
-    (written,) = named(objects, "ConfigMap").values()
+    written = named(objects, "ConfigMap")["pai-jupyter-pai"]
     (door,) = yaml.safe_load(written["data"]["config.yaml"])["kubernetes"]["pods"]["front_doors"]
     assert door["namespace_labels"] == {"kubernetes.io/metadata.name": "pai"}
     for deployment in named(objects, "Deployment").values():
         labels = deployment["spec"]["template"]["metadata"]["labels"]
         assert door["pod_labels"].items() <= labels.items()
+
+
+async def test_pods_of_others_are_seen_by_the_controller_alone_and_only_where_it_counts_them(helm: Helm) -> None:
+    async def seeing(values: dict[str, Any]) -> list[str]:
+        roles = named(await helm.objects(full(values)), "ClusterRole")
+        return [
+            name.rpartition("-")[2]
+            for name, role in roles.items()
+            if any("pods" in rule["resources"] and rule["verbs"] == ["list", "watch"] for rule in role["rules"])
+        ]
+
+    assert await seeing({}) == ["controller"]
+    assert await seeing({"config": {"kubernetes": {"nodes": {"count_other_pods": False}}}}) == []
+    assert await seeing({"tasks": {"per": "user", "names": ["alice"]}}) == ["controller"]
 
 
 @pytest.mark.parametrize(("kinds", "version"), [((), "v1alpha2"), ((f"{OTHERS[0]}/v1/TCPRoute",), "v1")])
@@ -188,7 +219,7 @@ async def test_time_outs_of_routes_are_the_controllers_own_unless_they_are_said(
 
 async def test_figures_of_each_process_of_a_gateway_are_told_to_those_who_may_ask(helm: Helm) -> None:
     objects = await helm.objects(full(EVERYTHING))
-    (written,) = named(objects, "ConfigMap").values()
+    written = named(objects, "ConfigMap")["pai-jupyter-pai"]
     gateway = yaml.safe_load(written["data"]["config.yaml"])["gateway"]
     assert (gateway["metrics_host"], gateway["metrics_port"], gateway["processes"]) == ("0.0.0.0", 9090, 2)
     ports = {port["name"]: port["containerPort"] for port in pods_of(objects)["gateway"]["containers"][0]["ports"]}
@@ -198,6 +229,38 @@ async def test_figures_of_each_process_of_a_gateway_are_told_to_those_who_may_as
         "ports": [{"port": 9090, "endPort": 9091}],
         "from": EVERYTHING["networkPolicy"]["metricsFrom"],
     }
+
+
+@pytest.mark.parametrize("standalone", [False, True])
+async def test_a_front_passes_services_on_beside_the_api(helm: Helm, standalone: bool, tmp_path: Path) -> None:
+    objects = await helm.objects(full({**FRONT, "standalone": standalone}))
+    written = named(objects, "ConfigMap")["pai-jupyter-pai"]
+    file = tmp_path / "envoy.yaml"
+    file.write_text(written["data"]["envoy.yaml"])
+    told = yaml.safe_load(written["data"]["envoy.yaml"])
+    (listener,) = told["static_resources"]["listeners"]
+    assert listener["address"]["socket_address"] == {"address": "0.0.0.0", "port_value": 8081}
+    assert "*.services.example.com" in file.read_text()
+    assert "pai.example.org" not in file.read_text()
+    assert "%REQ(:SCHEME)%" not in file.read_text(), "TLS has ended before it"
+    await run(Path(sys.executable).parent / "envoy", "--mode", "validate", "-c", file)
+    assert yaml.safe_load(written["data"]["config.yaml"])["api"]["proxies"] == ["127.0.0.1"]
+
+    having = [part for part, pod in pods_of(objects).items() if "front" in {each["name"] for each in pod["containers"]}]
+    assert having == ["backend" if standalone else "api"]
+    backends = {
+        rule["host"]: rule["http"]["paths"][0]["backend"]["service"]["port"]["name"]
+        for each in named(objects, "Ingress").values()
+        for rule in each["spec"]["rules"]
+    }
+    assert backends == {"pai.example.com": "http", "*.services.example.com": "services"}
+    routes = {
+        each["spec"]["hostnames"][0]: each["spec"]["rules"][0]["backendRefs"][0]["port"]
+        for each in named(objects, "HTTPRoute").values()
+    }
+    assert routes == {"pai.example.com": 80, "*.services.example.com": 8081}
+    service = next(each for name, each in named(objects, "Service").items() if name.endswith("-api"))
+    assert [each["port"] for each in service["spec"]["ports"]] == [80, 8081]
 
 
 async def test_services_and_budgets_find_pods(helm: Helm) -> None:
@@ -215,7 +278,7 @@ async def test_services_and_budgets_find_pods(helm: Helm) -> None:
         assert {each["spec"]["ports"][0]["targetPort"] for each in named(objects, "Service").values()} == ports
 
 
-@pytest.mark.parametrize("case", ["the least", "everything", "standalone"])
+@pytest.mark.parametrize("case", ["the least", "everything", "with a front", "standalone"])
 async def test_a_strict_server_takes_everything_into_a_restricted_namespace(
     kubernetes: Kubernetes, namespace: Kubectl, helm: Helm, case: str
 ) -> None:

@@ -68,6 +68,7 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
         ({"config": {"gateway": {"drain_s": 15}}}, "terminationGracePeriodSeconds is less than config.gateway.drain_s"),
         ({"ingress": {"enabled": True}}, "ingress.host is needed"),
         ({"ingress": {"enabled": True, "host": "pai.example.com"}}, "api.serviceDomain is needed"),
+        ({"front": {"image": "envoy:1.40"}}, "api.serviceDomain is needed for front.image"),
     ],
     ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
 )

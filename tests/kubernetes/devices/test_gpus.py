@@ -103,6 +103,40 @@ def test_a_device_plugin_gives_gpus_and_takes_them_back(
         assert jobs.sees("after") == "0,1"
 
 
+def stranger(gpus: int) -> dict[str, Any]:
+    """A pod that is not of any backend and has GPUs of carol."""
+    limits = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    container = {"name": "main", "image": images.BUSYBOX, "command": ["sleep", "1000"], "resources": limits}
+    spec = {"nodeName": CAROL, "terminationGracePeriodSeconds": 1, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger"}, "spec": spec}
+
+
+@pytest.mark.timeout(900)
+def test_gpus_that_a_pod_of_somebody_else_holds_are_not_given(
+    machine: Cluster, backend_with: BackendMaker, tmp_path: Path
+) -> None:
+    """A smaller job runs beside it, a larger one waits with the reason and without being refused, until it leaves."""
+    with plugin(machine.nodes[CAROL], 2, tmp_path), backend_with() as running, running.client() as client:
+        jobs = Jobs(running, client)
+        until(lambda: jobs.gpus_of_the_node() == 2, LONG_S)
+        asyncio.run(machine.kubectl.create(stranger(1)))
+        try:
+            asyncio.run(machine.kubectl.until_phase("stranger", "Running", limit_s=LONG_S))
+            jobs.submit("both", 2, SHOW + "sleep 1000")
+            jobs.until_waiting_for(
+                "both", "waits for 2 GPU: GPUs held by pods that are not of this backend on carol (1)"
+            )
+            told = jobs.get("both", "/why")["waiting"]["texts"]["en"]["sentence"]
+            assert "carol has 1 of 2 GPUs free (pods that are not of this backend hold 1)" in told
+            jobs.submit("one", 1, SHOW)
+            jobs.until("one", "SUCCEEDED")
+        finally:
+            asyncio.run(machine.kubectl("delete", "pod", "stranger", "--timeout=60s"))
+        assert jobs.sees("both") == "0,1"
+        assert jobs.get("both")["retries"] == 0
+        jobs.stop("both")
+
+
 def test_visible_devices_are_exactly_those_that_were_placed(machine: Cluster, backend_with: BackendMaker) -> None:
     """HiveD's way: a label counts them, and nothing but our scheduler gives them."""
     asyncio.run(machine.kubectl("label", "--overwrite", "node", CAROL, "jupyter-pai/gpu-count=4"))

@@ -191,11 +191,12 @@ async def take_room(kubectl: Kubectl, node: str, cpus: float) -> None:
 async def test_a_node_that_is_full_gives_a_task_back_to_the_queue_with_its_words(
     site: Site, faulty: Cluster, tmp_path: Path
 ) -> None:
-    """Pods of other people take the room; pods of ours name their node themselves."""
+    """Pods of other people take the room, and are not counted; pods of ours name their node themselves."""
     found = (await faulty.kubectl.get("nodes"))["items"]
     for each in found:
         await take_room(site.kubectl, each["metadata"]["name"], float(each["status"]["allocatable"]["cpu"]) - 0.5)
-    async with product_on(site, tmp_path / "direct", {"binding": "direct"}) as product:
+    env = {"PAI_BACKEND_KUBERNETES__NODES__COUNT_OTHER_PODS": "false"}
+    async with product_on(site, tmp_path / "direct", {"binding": "direct"}, env) as product:
         full = await product.submit(Wanted("full", code=None, reason="stopped", attempts=2))
         job = await product.until(full, lambda job: "did not take it" in str(job["why"]), "to be given back")
         assert job["state"] == "WAITING"
@@ -205,3 +206,29 @@ async def test_a_node_that_is_full_gives_a_task_back_to_the_queue_with_its_words
         await product.submit(good("has-room"))
         await settled(product)
         assert any(line.startswith("retry 1 free=True") for line in await product.told(full))
+
+
+async def test_a_task_goes_where_others_have_left_room_and_waits_with_the_reason_where_they_have_not(
+    product: Product, faulty: Cluster, record_property: Callable[[str, object], None]
+) -> None:
+    """At once, without being refused by any kubelet."""
+    kubectl = product.site.kubectl
+    room = {
+        each["metadata"]["name"]: float(each["status"]["allocatable"]["cpu"])
+        for each in (await faulty.kubectl.get("nodes"))["items"]
+    }
+    await take_room(kubectl, "carol", room["carol"] - 0.5)
+    beside = [await product.submit(good(f"beside-{number}")) for number in range(3)]
+    with timed(record_property, "placed_beside_others_s"):
+        for each in beside:
+            await product.ended(each)
+    await take_room(kubectl, "dan", room["dan"] - 0.5)
+    waits = await product.submit(good("waits-for-others"))
+    job = await product.until(waits, lambda job: job["why"], "to say why it waits")
+    assert job["state"] == "WAITING"
+    await kubectl("delete", "pod", "hog-dan", "--grace-period=1", "--timeout=60s")
+    await product.ended(waits)
+    await kubectl("delete", "pod", "hog-carol", "--grace-period=1", "--timeout=60s")
+    await settled(product)
+    for each in (*beside, waits):
+        assert not [line for line in await product.told(each) if line.startswith("retry")], "no kubelet refused it"

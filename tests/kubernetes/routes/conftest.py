@@ -69,7 +69,8 @@ async def unopened(
         path = f"PATH={guarded.programs}{os.pathsep}{os.environ['PATH']}"
         command = traefik.fence("kubectl -n pai create secret tls").replace("-n pai ", f"-n {name} ")
         await run("env", "-C", place, path, f"KUBECONFIG={guarded.kubeconfig}", "bash", "-euc", command)
-        yield Front(dataclasses.replace(release, client=client), address, trust, URL, reference)
+        values = merged(release.values, {"config": {"kubernetes": {"nodes": {"gpu_types": {"GPU": "TITANX"}}}}})
+        yield Front(dataclasses.replace(release, client=client, values=values), address, trust, URL, reference)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import os
-import shutil
-import tempfile
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,15 +12,15 @@ from typing import Any
 import yaml
 
 from tests.docs.pages import fences
-from tests.kubernetes.cluster import images, programs
+from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.policies.conftest import new_namespace
+from tests.kubernetes.routes import program_image
 
 PAGE = "docs/install-kubernetes.md"
 WEB, WEBSECURE, SSH = 31800, 31443, 31222  # ports of the nodes, as the manifest has them
 _MANIFEST = Path(__file__).with_suffix(".yaml")
-_NAME = "localhost/jupyter-pai/traefik"
 
 
 def fence(first: str) -> str:
@@ -42,7 +38,8 @@ def told(file: str) -> list[Any]:
 async def traefik(cluster: Cluster) -> AsyncIterator[Kubectl]:
     """kubectl in the namespace where it runs; with it go the kinds of the Gateway API, of which it is asked, too."""
     kinds = await asyncio.to_thread(programs.build, "gateway-api") / "gateway-api"
-    reference = await _loaded(cluster)
+    program = await asyncio.to_thread(programs.build, "traefik") / "traefik"
+    reference = await program_image.loaded(cluster, program)
     await learn(cluster.kubectl, kinds)
     async with new_namespace(cluster, f"traefik-{uuid.uuid4().hex[:8]}") as kubectl:
         text = _MANIFEST.read_text().replace("NAMESPACE", kubectl.namespace).replace("IMAGE", reference)
@@ -80,33 +77,3 @@ async def conditions(kubectl: Kubectl, kind: str, name: str) -> dict[str, str]:
     route: Json = await kubectl.get(kind, name)
     rows = [row for parent in route.get("status", {}).get("parents", ()) for row in parent["conditions"]]
     return {row["type"]: row["status"] for row in rows}
-
-
-async def _loaded(cluster: Cluster) -> str:
-    """The reference of its image, which all nodes have now."""
-    program = await asyncio.to_thread(programs.build, "traefik") / "traefik"
-    reference, archive = await asyncio.to_thread(_image, program, programs.images())
-    for node in cluster.nodes.values():
-        if not await node.has_image(reference):
-            await node.load_image(archive)
-    return reference
-
-
-def _image(program: Path, place: Path) -> tuple[str, Path]:
-    """An image with nothing in it but the program, kept until that is another. Raises ImageFailed."""
-    place = place / "traefik"
-    place.mkdir(parents=True, exist_ok=True)
-    with program.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()[:16]
-    reference, archive = f"{_NAME}:{digest}", place / f"image-{digest}.tar"
-    with images.sole(place), tempfile.TemporaryDirectory(dir=place, prefix=images.DRAFT) as draft:
-        if not archive.exists():
-            for old in place.glob("image-*.tar"):
-                old.unlink()
-            root = Path(draft) / "root"
-            root.mkdir(mode=0o755)
-            shutil.copy(program, root / "traefik")
-            os.chmod(root / "traefik", 0o755)
-            layer = images.layer_of(root, Path(draft) / "layer.tar")
-            images.assemble([layer], reference, {"Entrypoint": ["/traefik"]}, archive)
-    return reference, archive

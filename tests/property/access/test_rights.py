@@ -16,6 +16,7 @@ from pai_backend.model.rights import (
     limits_of,
     narrower,
     to_text,
+    wider,
     words_of,
 )
 
@@ -45,6 +46,19 @@ def within(inner: Limits, outer: Limits) -> bool:
         and order.index(inner.sftp) <= order.index(outer.sftp)
         and (outer.ports is None or (inner.ports is not None and set(inner.ports) <= set(outer.ports)))
     )
+
+
+@given(LIMITS, LIMITS, LIMITS)
+def test_the_wider_of_two_holds_both_and_no_more_than_any_that_holds_both(a: Limits, b: Limits, c: Limits) -> None:
+    either = wider(a, b)
+    assert within(a, either)
+    assert within(b, either)
+    assert either == wider(b, a)
+    assert wider(either, c) == wider(a, wider(b, c))
+    assert wider(a, NOTHING) == a
+    if within(a, c) and within(b, c):
+        assert within(either, c), "nothing is allowed that both forbid"
+    assert narrower(either, c) == wider(narrower(a, c), narrower(b, c))
 
 
 @given(LIMITS, LIMITS, LIMITS)

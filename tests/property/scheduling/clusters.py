@@ -11,7 +11,7 @@ from pai_backend.scheduling import ClusterConfig, Group, Ledger, Member
 from pai_backend.scheduling.cells.ranking import Ranking
 from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.config.document import Faults
-from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
+from pai_backend.scheduling.config.model import CellSpec, CellType, Quota, VirtualCluster
 from pai_backend.scheduling.config.types import check_safety
 
 VCS = ("a", "b")
@@ -41,7 +41,7 @@ def configs(*, most_nodes: int = 4) -> st.SearchStrategy[ClusterConfig]:
 def varied(draw: st.DrawFn, most_nodes: int) -> ClusterConfig:
     """One or two chains of small nodes, in racks or not, and quotas that fit."""
     types: dict[str, CellType] = {}
-    cells: list[PhysicalCell] = []
+    cells: list[CellSpec] = []
     for chain in draw(st.sampled_from(["x", "xy"])):
         inner = draw(st.sampled_from([(2,), (4,), (2, 2), (3,)]))
         racks = draw(st.booleans())
@@ -81,16 +81,16 @@ def _define(types: dict[str, CellType], chain: str, inner: tuple[int, ...], rack
     return below
 
 
-def _grow(types: dict[str, CellType], kind: str, path: str, number: int, pin: str = "") -> PhysicalCell:
+def _grow(types: dict[str, CellType], kind: str, path: str, number: int, pin: str = "") -> CellSpec:
     """A cell with unique node names and leaves numbered within their node."""
     spec = types.get(kind)
     if spec is None:
-        return PhysicalCell(kind, str(number))
+        return CellSpec(kind, str(number))
     here = f"{path}{number}"
     start = 0 if spec.is_node else number * spec.count
     children = tuple(_grow(types, spec.child, here, start + index) for index in range(spec.count))
     address = here if spec.is_node else str(number)
-    return PhysicalCell(kind, address, pin, children)
+    return CellSpec(kind, address, pin, children)
 
 
 @st.composite

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from pai_backend.model.errors import Bug
 from pai_backend.scheduling import Group, Ledger
-from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, State, Unit
+from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, QuotaUnit, State
 from pai_backend.scheduling.core.trees import check_group
 
 Price = tuple[int, int]
@@ -58,7 +58,7 @@ def _fill(sizes: list[int], rooms: list[int]) -> bool:
     return False
 
 
-def _assign(cluster: Ledger, quotas: Quotas, sizes: list[int], taken: dict[Unit, int], gone: set[Held]) -> bool:
+def _assign(cluster: Ledger, quotas: Quotas, sizes: list[int], taken: dict[QuotaUnit, int], gone: set[Held]) -> bool:
     """Every unit for the first pod and every cell for an unbound one, then the rest."""
     if not sizes:
         return True
@@ -74,7 +74,7 @@ def _assign(cluster: Ledger, quotas: Quotas, sizes: list[int], taken: dict[Unit,
     return False
 
 
-def _stand(cluster: Ledger, unit: Unit, cell: PhysicalCell) -> bool:
+def _stand(cluster: Ledger, unit: QuotaUnit, cell: PhysicalCell) -> bool:
     """Whether the unit stands, or can be made to stand, on the cell with every promise kept."""
     if unit.physical is cell:
         return True

@@ -35,7 +35,7 @@ def fits_by_name(room: Room, needs: list[Need]) -> bool:
     """Whether all fit when each goes to the first node with room: without GPUs first, then by name."""
     left = {name: list(room.free(name)) for name in sorted(room.nodes, key=lambda n: (bool(room.nodes[n].gpus), n))}
     for need in needs:
-        amounts = (need.cpus, need.memory_mb)
+        amounts = (need.cpus, need.memory_mb, need.gpus)
         free = next(
             (each for each in left.values() if all(n <= e or not n for n, e in zip(amounts, each, strict=True))), None
         )

@@ -173,9 +173,9 @@ class Histories(RuleBasedStateMachine):
                 if held is None and plan is not None and placement.group.priority >= 0 and data.draw(st.booleans()):
                     return Keep(placement, plan, version, holds, entry)
                 return Bound(placement, displaced, cancelled, plan, version, (), holds, frees, entry)
-            case Preempt(placement, victims, displaced, cancelled, plan, version):
+            case Preempt(placement, displaced, cancelled, plan, version, victims=victims):
                 entry = self._entry(data, placement.group)
-                return Preempt(placement, victims, displaced, cancelled, plan, version, (), holds, frees, entry)
+                return Preempt(placement, displaced, cancelled, plan, version, (), holds, frees, entry, victims=victims)
             case Wait(name, reason, drops, version):
                 return Wait(name, reason, drops, version, frees)
             case _:

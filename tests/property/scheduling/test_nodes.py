@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.labels import Effect, NodeRule, Operator, Taint, Toleration
-from pai_backend.model.node import Gpu, Node
+from pai_backend.model.node import Gpu, Node, Others
 from pai_backend.scheduling.core import room as room_module
 from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.request import Need
@@ -77,7 +77,8 @@ NODES = st.builds(
     machine=st.just("m"),
     cpus=st.integers(0, 4),
     memory_mb=st.just(1000),
-    gpus=st.sampled_from([(), (Gpu(index=0, type="T"),), (Gpu(index=0, type="U"),)]),
+    gpus=st.sampled_from([(), (Gpu(index=0, type="T"), Gpu(index=1, type="T")), (Gpu(index=0, type="U"),)]),
+    others=st.builds(Others, cpus=st.integers(0, 2), gpus=st.sampled_from([0, 0, 1])),
     ready=st.sampled_from([True, True, True, False]),
     schedulable=st.sampled_from([True, True, True, False]),
     labels=st.dictionaries(KEYS, WORDS, max_size=2),
@@ -99,7 +100,7 @@ def asked(rules: NodeRules) -> list[Need]:
     """Tasks of two sizes, with the terms of every kind."""
     made = TermsOf(rules, {})
     kinds: list[Terms] = [made.without_cells({}), made.on_cells({"x": "a"}, "T"), made.on_cells({}, "")]
-    return [Need(TaskUid("t"), cpus, 10, terms=terms) for terms in kinds for cpus in (0, 2)]
+    return [Need(TaskUid("t"), cpus, 10, gpus, terms=terms) for terms in kinds for cpus, gpus in ((0, 0), (2, 1))]
 
 
 def agrees(room: Room, need: Need) -> None:
@@ -108,8 +109,14 @@ def agrees(room: Room, need: Need) -> None:
     assert room.suited(need) == suited, "suited are those that are ready and object to nothing"
     free = {name for name in suited if room.is_free_for(need, name)}
     assert room.having(need) == free, "having room are those of them with room now"
-    large = {name for name in suited if need.cpus <= room.nodes[name].cpus}
+    large = {name for name in suited if is_large_enough(room.nodes[name], need)}
     assert room.large_enough(need) == large, "large enough are those of them that had room when empty"
+
+
+def is_large_enough(node: Node, need: Need) -> bool:
+    """By what others hold; GPUs that nobody else holds are counted by cells alone."""
+    gpus = need.gpus <= len(node.gpus) - node.others.gpus if node.others.gpus else True
+    return gpus and need.cpus <= node.cpus - node.others.cpus
 
 
 def law_of_memory() -> None:
@@ -126,7 +133,7 @@ def law_of_memory() -> None:
                 case ("remove", str() as name):
                     room.remove_node(name)
                 case ("hold", int() as number, str() as name):
-                    room.hold(Need(TaskUid(f"u{number}"), 1, 10), name)
+                    room.hold(Need(TaskUid(f"u{number}"), 1, 10, 1), name)
                 case ("release", int() as number):
                     room.release(TaskUid(f"u{number}"))
                 case ("as if", Node() as node) if node.name in room.nodes:

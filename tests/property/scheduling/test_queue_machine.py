@@ -74,11 +74,17 @@ class Waiting(RuleBasedStateMachine):
 
     # -- what is done ----------------------------------------------------------------------------------------------
 
-    @rule(data=st.data(), user=st.sampled_from(USERS), needs=st.sampled_from([None, "much"]))
-    def submit(self, data: st.DataObject, user: str, needs: str | None) -> None:
+    @rule(
+        data=st.data(),
+        user=st.sampled_from(USERS),
+        needs=st.sampled_from([None, "much"]),
+        sweep=st.sampled_from(["", "", "rates", "seeds"]),
+    )
+    def submit(self, data: st.DataObject, user: str, needs: str | None, sweep: str) -> None:
         self.count += 1
         group = data.draw(groups(self.queue.ledger.config, f"g{self.count}", lazy=True))
-        self.enter(Entry(group, user, self.count, needs))
+        at_once = max(group.pods, 2) if sweep else None
+        self.enter(Entry(group, user, self.count, needs, sweep=sweep, sweep_tasks=at_once))
 
     def enter(self, entry: Entry) -> None:
         """It waits in both queues from now on, if the cluster has something for it."""
@@ -260,9 +266,8 @@ class Waiting(RuleBasedStateMachine):
         entries = [*self.queue.running.values()]
         entries += [claim.ticket.entry for claim in self.queue.claims.values()]
         for entry in entries:
-            if entry.group.priority >= 0:
-                for scope, cap in scopes(self.queue.policy, entry.group.vc, entry.user):
-                    used.setdefault((scope, cap), []).append(entry)
+            for scope, cap in scopes(self.queue.policy, entry):
+                used.setdefault((scope, cap), []).append(entry)
         for (_, cap), own in used.items():  # type: ignore[misc]
             assert cap.tasks is None or sum(entry.group.pods for entry in own) <= cap.tasks
             assert cap.gpus is None or sum(entry.group.leaves for entry in own) <= cap.gpus
@@ -394,7 +399,7 @@ def memory(queue: Queue) -> tuple[object, ...]:
 
 def _variant(variant: Variant) -> tuple[object, ...]:
     lines = {owner: (line.parked, [each.key for each in line.tickets]) for owner, line in variant.lines.items()}
-    return variant.asleep, lines
+    return variant.asleep, variant.woken_by, lines
 
 
 def tables(queue: Queue) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from hypothesis import Phase, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 
 from pai_backend.scheduling import ClusterConfig, Group, Ledger, Member
-from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
+from pai_backend.scheduling.config.model import CellSpec, CellType, Quota, VirtualCluster
 from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.explain import estimate
 from pai_backend.scheduling.queue import Entry, Pass, Patience, Policy, Queue
@@ -24,8 +24,8 @@ NODES, LEAVES = 4, 4
 
 
 def one_vc() -> ClusterConfig:
-    leaves = tuple(PhysicalCell("gpu", str(index)) for index in range(LEAVES))
-    nodes = tuple(PhysicalCell("node", f"n{number}", "", leaves) for number in range(NODES))
+    leaves = tuple(CellSpec("gpu", str(index)) for index in range(LEAVES))
+    nodes = tuple(CellSpec("node", f"n{number}", "", leaves) for number in range(NODES))
     types = {"node": CellType("node", "gpu", LEAVES, is_node=True)}
     return ClusterConfig(types, nodes, {"a": VirtualCluster("a", (Quota("node", "node", NODES),))})
 

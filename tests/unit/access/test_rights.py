@@ -16,6 +16,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER, EARLIER = NOW + timedelta(hours=1), NOW - timedelta(seconds=1)
 JOB = make_job("train", uid=make_uid(1), user="alice", alias="train")
 SFTP = limits_of(["sftp"])
+SFTP_AND_WEB = limits_of(["sftp", "port:web"])
 
 
 def credential(user: str = "alice", **changes: object) -> Credential:
@@ -24,6 +25,10 @@ def credential(user: str = "alice", **changes: object) -> Credential:
 
 def share(user: str = "bob", limits: Limits = EVERYTHING, end: datetime | None = None, job: int = 1) -> Share:
     return Share(make_uid(job), user, limits, EARLIER, "alice", end)
+
+
+def group(*members: str, limits: Limits = EVERYTHING, end: datetime | None = None, link: str = "") -> Share:
+    return Share(make_uid(1), "group:vision", limits, EARLIER, "alice", end, link=link, members=frozenset(members))
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,14 @@ def share(user: str = "bob", limits: Limits = EVERYTHING, end: datetime | None =
         (credential("bob", limits=limits_of(["sftp-read"])), (share(limits=SFTP),), limits_of(["sftp-read"])),
         (credential("bob", limits=limits_of(["port:web"])), (share(limits=limits_of(["port:tb"])),), NOTHING),
         (credential("bob", job=make_uid(2)), (share(),), None),
+        (credential("bob"), (group("bob", "carol"),), EVERYTHING),
+        (credential("carol", limits=SFTP), (group("bob", "carol"),), SFTP),
+        (credential("dave"), (group("bob", "carol"),), None),
+        (credential("vision"), (group(),), None),
+        (credential("bob"), (group("bob", end=NOW),), None),
+        (credential("bob"), (group("bob", link="x"),), None),
+        (credential("bob"), (share(limits=SFTP), group("bob", limits=limits_of(["port:web"]))), SFTP_AND_WEB),
+        (credential("bob"), (group("bob", limits=SFTP), share(end=NOW)), SFTP),
     ],
 )
 def test_who_enters_what_and_how(who: Credential, shares: tuple[Share, ...], expected: Limits | None) -> None:

@@ -53,7 +53,7 @@ def test_operation_ids_are_unique(description: dict[str, Any]) -> None:
 def test_parameters_and_errors_come_from_the_code(description: dict[str, Any]) -> None:
     listing = description["paths"]["/api/v2/jobs"]["get"]
     names = {parameter["name"] for parameter in listing["parameters"]}
-    filters = {"state", "username", "vc", "keyword", "tagsContain", "tagsNotContain", "jobPriority"}
+    filters = {"state", "username", "vc", "keyword", "tagsContain", "tagsNotContain", "jobPriority", "submittedSince"}
     assert filters | {"order", "offset", "limit", "withTotalCount"} == names
     submit = description["paths"]["/api/v2/jobs"]["post"]
     assert set(submit["responses"]) == {"202", "400", "401", "403", "404", "409", "413", "429", "500", "503"}

@@ -9,7 +9,7 @@ import pytest
 
 from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.users import User
-from pai_backend.model.account import Account
+from pai_backend.model.account import Account, Directory
 
 HASHED = hash_password("correct horse")
 
@@ -46,10 +46,10 @@ async def test_a_user_with_a_token_is_a_user_and_an_admin_by_either_is_one() -> 
 
 @pytest.mark.asyncio
 async def test_the_configuration_comes_before_users_that_were_added() -> None:
-    async def added() -> list[Account]:
-        return [Account("alice", admin=True), Account("bob", admin=True)]
+    async def directory() -> Directory:
+        return Directory((Account("alice", admin=True), Account("bob", admin=True)))
 
-    accounts = Accounts([Account("alice")], added=added)
+    accounts = Accounts([Account("alice")], directory=directory)
     assert await accounts.all() == [Account("alice"), Account("bob", admin=True)]
     assert accounts.configured == [Account("alice")]
     assert await accounts.get("alice") == Account("alice")

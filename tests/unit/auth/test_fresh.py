@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_backend.auth.fresh import FRESH_S, Fresh
+from pai_backend.auth.fresh import AHEAD_S, FRESH_S, Fresh
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,6 +39,24 @@ async def test_one_read_serves_all_of_a_second() -> None:
     assert (await fresh.get(), database.reads) == (0, 1)
     database.now += FRESH_S
     assert (await fresh.get(), database.reads) == (1, 2)
+
+
+async def test_nobody_waits_for_a_value_that_is_read_ahead() -> None:
+    database = Database()
+    fresh = Fresh(database.read, database.clock)
+    await fresh.get()
+    database.value, database.now = 1, database.now + AHEAD_S
+    database.may_answer.clear()
+    database.asked.clear()
+    assert await asyncio.gather(*(fresh.get() for _ in range(50))) == [0] * 50
+    await database.asked.wait()
+    assert (await fresh.get(), database.reads) == (0, 2)
+    database.now += FRESH_S - AHEAD_S
+    late = asyncio.create_task(fresh.get())
+    await asyncio.sleep(0)
+    assert not late.done(), "the old value counts no longer"
+    database.may_answer.set()
+    assert (await late, database.reads) == (1, 2)
 
 
 async def test_what_was_being_read_while_it_changed_is_read_again() -> None:

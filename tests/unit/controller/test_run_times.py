@@ -10,6 +10,7 @@ import pytest
 from pai_backend.model.job import Job, State
 from pai_backend.model.spec import JobSpec
 from pai_backend.model.waiting import Basis, Waiting
+from pai_backend.scheduling.queue import Order, Policy
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_cluster import Cluster, controlled, opened
@@ -107,3 +108,24 @@ async def test_what_ends_meanwhile_counts_too(tmp_path: Path) -> None:
             await lab.final(first)
             told, since = await told_behind(lab, too_few)
             assert (told.starts_at, told.rests_on) == (since + LONG, (Basis.HISTORY,))
+
+
+@pytest.mark.asyncio
+async def test_a_turn_that_is_put_off_is_stored_and_stands_after_a_restart(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await ended_earlier(store, 3)
+        policy = Policy(order=Order.PREDICTED)
+        async with controlled(store, engine := ScriptedEngine(lab_node("carol")), policy=policy):
+            lab = Cluster(store, engine)
+            first = await lab.running(await submitted(lab, one_gpu()))
+            long = await lab.until((await submitted(lab, one_gpu())).uid, lambda now: bool(now.why))
+            assert long.put_off_s == Order.PREDICTED.put_off(LONG).total_seconds()
+            assert long.turn_at == long.submitted_at + timedelta(seconds=long.put_off_s)
+            short = await lab.submit(
+                make_spec("quick", roles=[make_role(gpus=1)]).model_copy(update={"expected_run_s": 60})
+            )
+        async with controlled(store, engine, policy=policy):
+            await lab.until(short.uid, lambda now: bool(now.why))
+            await engine.exit(first.tasks[0].uid, 0)
+            await lab.running(short)
+            assert (await store.jobs.get(long.uid)).turn_at == long.turn_at

@@ -81,4 +81,5 @@ def test_the_simulated_driver_comes_first_where_gpus_are_simulated(tmp_path: Pat
 def test_a_plan_cannot_widen_its_gpus_or_lose_its_mark(tmp_path: Path) -> None:
     env = env_of(env={"CUDA_VISIBLE_DEVICES": "0,1,2", "PAI_TASK_UID": "other"}, gpus=(1,), root=tmp_path)
     assert (env["CUDA_VISIBLE_DEVICES"], env["NVIDIA_VISIBLE_DEVICES"]) == ("1", "1")
+    assert env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID", "else another GPU may be meant"
     assert env["PAI_TASK_UID"] == "j0-0-0-0"

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pai_backend.engine.base import EngineError, GpuUse
+from pai_backend.engine.base import EngineError, GpuUse, GpuWork
 from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.model.node import Gpu
 
@@ -32,6 +32,9 @@ class FakeDriver(ModuleType):
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
         return uuid
 
+    def nvmlDeviceGetMemoryInfo(self, handle: str) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(used=len(handle) * 2**30)
+
     def nvmlDeviceGetUtilizationRates(self, handle: str) -> SimpleNamespace:  # noqa: N802
         percent = self.percent[handle]
         if percent is None:
@@ -45,6 +48,9 @@ def gpus(*uuids: str) -> list[Gpu]:
 
 def test_the_busiest_gpu_counts() -> None:
     driver = FakeDriver({"a": 3, "b": 71})
+    told = gpu_use(gpus("a", "bb"), FakeDriver({"a": 3, "bb": 71}))
+    assert told == GpuUse(71)
+    assert told.gpus == (GpuWork(3, 1024), GpuWork(71, 2048))
     assert gpu_use(gpus("a", "b"), driver) == GpuUse(71)
     assert driver.open == 0
 

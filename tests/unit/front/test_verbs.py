@@ -64,4 +64,4 @@ def test_the_man_page_is_shown_without_a_warning(tmp_path: Path) -> None:
         ["man", "--warnings", "-E", "UTF-8", "-l", str(path)], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr == ""
-    assert "pai keys lock-out USER" in done.stdout
+    assert "pai user disable" in done.stdout

@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from pai_backend.lifecycle.events import Waiting
 from pai_backend.lifecycle.history import events_between
 from pai_backend.lifecycle.restart import restarted
-from pai_backend.lifecycle.step import to_place
+from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.model.attempts import ran
 from pai_backend.model.job import Job, Phase, Retries, State
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec
@@ -96,3 +97,12 @@ def test_its_history_has_a_new_attempt_that_is_charged_to_none() -> None:
 def test_a_job_that_goes_on_is_left_alone() -> None:
     job = running(make_job())
     assert restarted(job, LATER) is job
+
+
+def test_its_turn_is_put_off_anew() -> None:
+    waiting = make_job().model_copy(update={"why": ""})
+    put_off = stepped(waiting, Waiting("", put_off_s=60), LATER)
+    assert (put_off.put_off_s, put_off.turn_at) == (60, waiting.submitted_at + timedelta(seconds=60))
+    assert stepped(put_off, Waiting("", put_off_s=900), LATER).turn_at == put_off.turn_at, "once"
+    asked = restarted(forgotten(over().model_copy(update={"put_off_s": 60})), LATER)
+    assert asked.put_off_s is None

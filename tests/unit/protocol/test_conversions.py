@@ -158,11 +158,11 @@ def test_the_longest_names_stay_distinct() -> None:
 
 
 def test_extras_that_mean_something_in_v2_are_put_aside() -> None:
-    extras = {"hivedScheduler": 1, "own": [1], "jupyterPai": {"isDebug": 1}}
+    extras = {"hivedScheduler": 1, "own": [1], "jupyterPai": {"dataDir": 1}}
     converted = to_v2(small(extras=extras))
     assert yaml.safe_load(converted.text)["extras"] == {
         "own": [1],
-        "jupyterPai": {"extras": {"hivedScheduler": 1, "jupyterPai": {"isDebug": 1}}},
+        "jupyterPai": {"extras": {"hivedScheduler": 1, "jupyterPai": {"dataDir": 1}}},
     }
     assert losses(converted) == [("kept-aside", "$.extras.hivedScheduler"), ("kept-aside", "$.extras.jupyterPai")]
 

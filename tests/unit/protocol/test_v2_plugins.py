@@ -175,7 +175,8 @@ def test_tensorboard_gets_a_port_of_its_own_in_the_first_role() -> None:
     assert [port.label for port in declared] == ["tensorboard", "http", "ssh"]
 
 
-def test_tensorboard_runs_beside_the_command_of_task_0_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("address", "listens"), [("127.0.0.1", "--host=127.0.0.1"), ("10.1.2.3", "--bind_all")])
+def test_tensorboard_runs_beside_the_command_of_task_0_alone(tmp_path: Path, address: str, listens: str) -> None:
     told = tmp_path / "told"
     os.mkfifo(told)
     program = tmp_path / "tensorboard"
@@ -183,10 +184,11 @@ def test_tensorboard_runs_beside_the_command_of_task_0_alone(tmp_path: Path) -> 
     program.chmod(0o755)
     script = tensorboard({"train": "/mnt/a", "eval": "/mnt/b c"}) + f"\ncat {told}\necho after"
     environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PAI_CONTAINER_HOST_tensorboard_PORT_LIST": "4711,4712"}
+    environ["PAI_CURRENT_CONTAINER_IP"] = address
     done = bash(script, tmp_path, PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX="0", **environ)
     assert done.stdout.splitlines() == [
         "--logdir_spec=train:/mnt/a,eval:/mnt/b c",
-        "--host=127.0.0.1",
+        listens,
         "--port=4711",
         "after",
     ]

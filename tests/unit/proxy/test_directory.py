@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_backend.access.proxy.directory import FRESH_S, Directory
+from pai_backend.access.proxy.directory import AHEAD_S, FRESH_S, Directory
 from pai_backend.access.proxy.refusal import Refused
 from pai_backend.launch.jupyter import made_token
 from pai_backend.model.job import Job, State
@@ -40,6 +40,33 @@ async def test_an_address_follows_its_task_to_a_new_port_within_half_a_second() 
     place = (await directory.find(SERVICE)).place
     assert place is not None
     assert place.port == 15001
+
+
+@pytest.mark.asyncio
+async def test_nobody_waits_while_an_answer_is_looked_up_ahead() -> None:
+    gate = asyncio.Event()
+    gate.set()
+
+    class SlowStore(FakeStore):
+        async def by_alias(self, alias: str) -> Job | None:
+            await gate.wait()
+            return await super().by_alias(alias)
+
+    store, clock = SlowStore(service_job(15000)), Ticks()
+    directory = Directory(store, KEY, clock)
+    old = await directory.find(SERVICE)
+    store.put(service_job(15001))
+    gate.clear()
+    clock.now = AHEAD_S
+    assert [await directory.find(SERVICE) for _ in range(3)] == [old] * 3
+    clock.now = FRESH_S
+    late = asyncio.ensure_future(directory.find(SERVICE))
+    await asyncio.sleep(0)
+    assert not late.done(), "the old answer counts no longer"
+    gate.set()
+    place = (await late).place
+    assert place is not None
+    assert (place.port, store.lookups) == (15001, 2)
 
 
 @pytest.mark.asyncio

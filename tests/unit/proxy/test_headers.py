@@ -75,6 +75,13 @@ def test_what_a_client_says_of_its_origin_is_replaced_by_what_is_so() -> None:
     assert fields["x-forwarded-host"] == fields["host"] == "lab--web.localhost:8000"
 
 
+def test_a_guest_gets_no_login_of_a_jupyter() -> None:
+    for cookie in ("username-localhost-15000=secret; Path=/", "jupyterhub-user-ann=secret", "Username-x=1"):
+        assert browser_cookie(cookie, replace(JUPYTER, is_guest=True)) is None
+        assert browser_cookie(cookie, JUPYTER) is not None
+    assert browser_cookie("theme=dark", replace(JUPYTER, is_guest=True)) == "theme=dark"
+
+
 def test_a_path_address_tells_the_task_its_prefix() -> None:
     assert "x-forwarded-prefix" not in sent({"X-Forwarded-Prefix": "/evil"})
     assert sent({}, BY_PATH)["x-forwarded-prefix"] == "/s/lab--web"

@@ -7,6 +7,7 @@ import pytest
 from pai_backend.model.errors import DocumentError
 from pai_backend.model.waiting import Cause
 from pai_backend.scheduling import read_config
+from pai_backend.scheduling.queue import Order, Policy
 from pai_backend.simulation import Arrival, Report, Rules, Trace, replay
 from pai_backend.simulation.fate import Fate
 from tests.unit.scheduling.core.clusters import POOL
@@ -132,3 +133,23 @@ def test_a_trace_beyond_the_calendar_is_an_error_not_a_crash() -> None:
     long = 10 * 365 * 86_400
     with pytest.raises(DocumentError, match="thousands of years"):
         played(*(arrival(f"g{number}", 0, long, gpus=4) for number in range(900)))
+
+
+def test_an_order_by_run_times_learns_on_the_way_and_puts_short_groups_first() -> None:
+    trace = Trace.of(
+        [
+            *(arrival(f"short-{number}", 100 * number, 60, gpus=4) for number in range(3)),
+            *(arrival(f"long-{number}", 300 + 5000 * number, 4000, gpus=4) for number in range(3)),
+            arrival("block-1", 20_000, 1000, gpus=4),
+            arrival("long-9", 20_001, 4000, gpus=4),
+            arrival("short-9", 20_002, 60, gpus=4),
+        ]
+    )
+    orders = {order: replay(read_config(PAIR), trace, Rules(Policy(order=order))) for order in Order}
+    first = {
+        order: min(("long-9", "short-9"), key=lambda name: fate(one, name).started_s or 0)
+        for order, one in orders.items()
+    }
+    assert first == {Order.SUBMITTED: "long-9", Order.FAIR: "short-9", Order.PREDICTED: "short-9"}
+    waits = {order: report.total.waits.mean_s for order, report in orders.items()}
+    assert waits[Order.PREDICTED] < waits[Order.SUBMITTED]

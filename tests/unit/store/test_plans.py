@@ -12,7 +12,7 @@ from sqlalchemy import Connection, create_engine, event
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.job import State
 from pai_backend.store import events, listing, lookup, run_times
-from pai_backend.store.base import JobFilter
+from pai_backend.store.base import JobFilter, Sight
 from pai_backend.store.cipher import Cipher, new_key
 from pai_backend.store.matching import Matches, look_for
 from pai_backend.store.tables import metadata
@@ -30,8 +30,9 @@ CIPHER = Cipher([new_key()])  # nothing is found, so nothing is opened
         (lambda conn: lookup.find(conn, "alice~job", None, CIPHER), "sqlite_autoindex_jobs"),
         (lambda conn: lookup.by_alias(conn, "job", CIPHER), "sqlite_autoindex_jobs"),
         (lambda conn: events.of_job(conn, make_uid(1), 0, 10), "sqlite_autoindex_events"),
-        (lambda conn: events.recent(conn, "0", None, 10), "INTEGER PRIMARY KEY (rowid>?)"),
-        (lambda conn: events.recent(conn, "0", "alice", 10), "INTEGER PRIMARY KEY (rowid>?)"),
+        (lambda conn: events.recent(conn, "0", Sight(), 10), "INTEGER PRIMARY KEY (rowid>?)"),
+        (lambda conn: events.recent(conn, "0", Sight("alice"), 10), "INTEGER PRIMARY KEY (rowid>?)"),
+        (lambda conn: events.recent(conn, "0", Sight("alice", ("vc1",)), 10), "INTEGER PRIMARY KEY (rowid>?)"),
     ],
 )
 def test_a_query_goes_by_its_index_and_sorts_nothing(query: Callable[[Connection], object], index: str) -> None:
@@ -60,7 +61,7 @@ def planned(which: JobFilter, matches: Matches) -> list[str]:
 @pytest.mark.parametrize("descending", [True, False])
 @pytest.mark.parametrize("order", ORDERS)
 def test_all_jobs_of_a_user_come_from_the_index_of_their_order_alone(order: str, descending: bool) -> None:
-    which = JobFilter(user="alice", order=order, descending=descending, offset=5000)
+    which = JobFilter(sight=Sight("alice"), order=order, descending=descending, offset=5000)
 
     (plan,) = planned(which, Matches(MANY.of_users))
 
@@ -73,7 +74,9 @@ def test_all_jobs_of_a_user_come_from_the_index_of_their_order_alone(order: str,
 def test_a_common_filter_goes_along_the_order_and_may_fall_back_on_the_index_of_filters(
     order: str, descending: bool
 ) -> None:
-    which = JobFilter(user="alice", virtual_clusters=("prod",), keyword="bert", order=order, descending=descending)
+    which = JobFilter(
+        sight=Sight("alice"), virtual_clusters=("prod",), keyword="bert", order=order, descending=descending
+    )
 
     walk, through_all = planned(which, Matches(MANY.matching))
 
@@ -86,7 +89,7 @@ def test_a_common_filter_goes_along_the_order_and_may_fall_back_on_the_index_of_
     [
         (JobFilter(keyword="bert"), "(state=?)"),
         (JobFilter(keyword="bert", order="name"), "(state=?)"),
-        (JobFilter(user="alice", states=(State.RUNNING,)), "(state=? AND username=?)"),
+        (JobFilter(sight=Sight("alice"), states=(State.RUNNING,)), "(state=? AND username=?)"),
         (JobFilter(usernames=("alice", "bob"), priorities=(None, "test")), "(state=? AND username=?)"),
         (JobFilter(with_tags=("vision", "paper"), without_tags=("slow",), virtual_clusters=("prod",)), "(state=?)"),
     ],

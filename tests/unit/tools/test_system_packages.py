@@ -108,7 +108,7 @@ def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
     programs = "bash ssh ssh-keygen python3 chromium nginx apache2 sshd git curl wget javac mvn pg_config dpkg apt-get"
     programs += " rsync plink puttygen dbclient dropbearconvert sshfs zsh fish"  # what people log in with
     programs += " go containerd runc iptables conntrack ip nsenter busybox debootstrap"  # Kubernetes' nodes
-    programs += " zstd faketime dbus-daemon dbus-send"
+    programs += " caddy zstd faketime dbus-daemon dbus-send"
     programs += " buildah"  # the image of the backend
     programs += " bash-static patchelf gcc musl-gcc"  # the runtime bundle
     for program in programs.split():

@@ -85,7 +85,7 @@ async def entrance(
     """What the credential may do in this job now: :func:`rights.may_enter` with its shares. Raises Unavailable."""
     if _is_over(credential, now):
         credential = await _renewed(store, credential, now) or credential
-    return may_enter(job, credential, await _shares(store, credential, job), now, task_alias)
+    return may_enter(job, credential, await _shares(store, credential, job, now), now, task_alias)
 
 
 async def again(store: Store, credential: Credential, now: datetime) -> Credential | None:
@@ -168,6 +168,6 @@ async def _if_living(store: Store, credential: Credential | None, now: datetime)
     return credential
 
 
-async def _shares(store: Store, credential: Credential, job: Job) -> Sequence[Share]:
+async def _shares(store: Store, credential: Credential, job: Job, now: datetime) -> Sequence[Share]:
     """The job's shares; its owner needs none."""
-    return () if job.user == credential.user else await store.grants.shares(JobUid(job.uid))
+    return () if job.user == credential.user else await store.grants.shares_in_force(JobUid(job.uid), now)

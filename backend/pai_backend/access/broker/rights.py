@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import reduce
 
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
@@ -14,6 +15,7 @@ from pai_backend.model.rights import NOTHING as NOTHING
 from pai_backend.model.rights import Limits as Limits
 from pai_backend.model.rights import Sftp as Sftp
 from pai_backend.model.rights import narrower as narrower
+from pai_backend.model.rights import wider
 from pai_backend.store.grants import Share as Share
 
 
@@ -55,7 +57,8 @@ def may_enter(
 ) -> Limits | None:
     """What the credential's login may do in this job, or None when it may not enter it.
 
-    The job's owner may do what the credential allows; a user with whom the job is shared, what both allow. An
+    The job's owner may do what the credential allows; a user with whom the job is shared, what that and any of the
+    shares allow, of which one is the user's own and others are those of groups. An
     administrator has no special rights here, except by a certificate that was issued for this job and a reason.
     ``task_alias``: the alias of the task that is meant, for certificates that name tasks; empty before it is known,
     and a certificate for any task of the job gets in then.
@@ -68,10 +71,12 @@ def may_enter(
         return None
     if job.user == credential.user or (credential.as_admin and credential.job == job.uid):
         return credential.limits
-    for share in shares:
-        if share.job == job.uid and share.user == credential.user and is_living(share, now):
-            return narrower(credential.limits, share.limits)
-    return None
+    given = [each.limits for each in shares if _lets_in(each, job, credential.user, now)]
+    return narrower(credential.limits, reduce(wider, given)) if given else None
+
+
+def _lets_in(share: Share, job: Job, user: str, now: datetime) -> bool:
+    return share.job == job.uid and share.is_for(user) and is_living(share, now)
 
 
 def is_living(share: Share, now: datetime) -> bool:

@@ -90,7 +90,10 @@ class Door:
         self._started: JobUid | None = None
         """The job that this login has asked to run again, until that is answered."""
         self._refusal = ""
-        self._looked: tuple[Job | None, Limits | None] = None, None
+        self._starts_for: str | None = None
+        """The owner of the job that was last seen, if it starts on login and everything may be done there.
+
+        Not the job itself: a door is kept as long as its login, and thousands of logins are open at a time."""
 
     async def _job(self, credential: Credential) -> Job | None:
         if self.text == ANY_USER and credential.kind is CredentialKind.JOB_KEY and credential.job is not None:
@@ -139,14 +142,7 @@ class Door:
 
         Only for logins of its owner that may do everything there, after :meth:`admits`.
         """
-        job, limits = self._looked
-        self._may_start = (
-            job is not None
-            and job.spec.start_on_login
-            and job.user == credential.user
-            and limits == rights.EVERYTHING
-            and credential.kind in _STARTING
-        )
+        self._may_start = self._starts_for == credential.user and credential.kind in _STARTING
         return self._may_start
 
     async def _started_again(self, refused: LoginRefused) -> bool:
@@ -199,7 +195,8 @@ class Door:
         limits, known = await self._limits(credential, job), await self._is_known(credential, job)
         if not known:
             await pace.next_moment()
-        self._looked = job, limits
+        starts = job is not None and job.spec.start_on_login and limits == rights.EVERYTHING
+        self._starts_for = job.user if job is not None and starts else None
         return job, limits, known
 
     async def _is_known(self, credential: Credential, job: Job | None) -> bool:
@@ -211,12 +208,14 @@ class Door:
         uid, now = job.uid if job is not None else NO_JOB, utc_now()
         if any(kept.reason and kept.job == uid for kept in await self._store.grants.certificates(credential.user, now)):
             return True
-        shares = await self._store.grants.shares(uid)
-        return any(share.user == credential.user and rights.is_living(share, now) for share in shares)
+        shares = await self._store.grants.shares_in_force(uid, now)
+        return any(share.is_for(credential.user) for share in shares)
 
     async def _limits(self, credential: Credential, job: Job | None) -> Limits | None:
         if job is None:
-            await self._store.grants.shares(NO_JOB)  # as long as the answer for a job of others takes
+            await self._store.grants.shares_in_force(
+                NO_JOB, utc_now()
+            )  # as long as the answer for a job of others takes
             return None
         try:
             alias = names.alias_of(job, self._name.rest)

@@ -14,6 +14,8 @@ from urllib.parse import unquote_plus
 
 PATH_ROOT = "/s/"
 SIGN_IN = "/.pai/signin"
+LINK = "/.pai/link"
+"""Of a host-name address: where a read-only link leads, with its token as the fragment."""
 REACHED = "/.pai/reached"
 """Of a host-name address: tells any page that this backend is here."""
 

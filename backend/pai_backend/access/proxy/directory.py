@@ -16,6 +16,7 @@ from pai_backend.model.job import Job, State, Task
 from pai_backend.model.node import Placement
 
 FRESH_S = 0.5  # seconds; how long an answer is used again: one page load asks some hundred times
+AHEAD_S = 0.25  # seconds; from then on it is looked up again while the old answer still counts: no request waits
 LARGE_COMMAND = 8_192  # characters; looking for a Jupyter in more may take over 10 ms
 _KEPT = 1024  # answers
 
@@ -50,11 +51,29 @@ class Service:
     place: ServicePlace | None
     """None while the task does not run."""
 
+    def running_place(self) -> ServicePlace:
+        """Where the service runs. Raises Refused, with what the job is doing instead."""
+        if self.place is not None:
+            return self.place
+        if self.job.state.final:
+            raise Refused(Notice.ENDED, job=self.job)
+        if self.task is not None and self.task.state.final:
+            raise Refused(Notice.WAITING, f"Task {self.task.name} has ended ({self.task.state}).", self.job)
+        raise Refused(Notice.WAITING, job=self.job)
+
 
 @dataclass(frozen=True)
 class _Answer:
     asked_at: float
     service: asyncio.Future[Service]
+    before: _Answer | None = None
+    """The one that counts until this has come."""
+
+
+def _looked_at(service: asyncio.Future[Service]) -> None:
+    """Retrieve an error: the next caller of `find` gets it."""
+    if not service.cancelled():
+        service.exception()
 
 
 class Directory:
@@ -71,15 +90,19 @@ class Directory:
 
     async def find(self, alias: str) -> Service:
         """The service of that alias. Raises Refused (unknown), and what the store raises."""
-        answer = self._answers.get(alias)
-        if answer is None or self._clock() - answer.asked_at >= FRESH_S:
+        now, answer = self._clock(), self._answers.get(alias)
+        if answer is None or now - answer.asked_at >= (AHEAD_S if answer.service.done() else FRESH_S):
             self._answers.pop(alias, None)
             if len(self._answers) >= _KEPT:
                 del self._answers[next(iter(self._answers))]  # the oldest
-            answer = _Answer(self._clock(), asyncio.ensure_future(self._look_up(alias)))
+            before = answer if answer is not None and answer.service.done() else None
+            answer = _Answer(now, asyncio.ensure_future(self._look_up(alias)), before)
+            answer.service.add_done_callback(_looked_at)
             self._answers[alias] = answer
         if answer.service.done():
             return answer.service.result()
+        if answer.before is not None and now - answer.before.asked_at < FRESH_S:
+            return answer.before.service.result()
         # Shielded: one visitor who goes away must not take the answer from the others.
         return await asyncio.shield(answer.service)
 

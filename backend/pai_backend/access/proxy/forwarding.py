@@ -3,7 +3,7 @@
 Such a proxy asks ``/.pai/authorize`` with the credentials of a request, and is told where the task is and with which
 headers to go there. What it cannot do as we do is not told it: another protocol than HTTP and streams of events, which
 last and are cut within 2 s here, pages of a Jupyter, which hold its token, and requests with a token of ours in their
-address. Everything but 200 means that the request itself belongs here, where it is decided upon again. Pure.
+address. Every other answer means that the request itself belongs here, where it is decided upon again. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pai_backend.access.proxy.visitor import Incoming, same_host
 
 AUTHORIZE = "/.pai/authorize"
 URI, METHOD = "X-Forwarded-Uri", "X-Forwarded-Method"
-UPSTREAM = "X-Pai-Upstream"
+UPSTREAM, KEEP = "X-Pai-Upstream", "X-Pai-Keep"
 _TOLD = {
     "host": "X-Pai-Host",
     "cookie": "X-Pai-Cookie",
@@ -28,7 +28,7 @@ _TOLD = {
     "origin": "X-Pai-Origin",
     "accept-encoding": "X-Pai-Accept-Encoding",
 }
-"""What a task gets in place of what the client has sent."""
+"""What a task gets in place of what the client has sent; empty where it gets none. Caddy must hear of each."""
 _OF_SOCKETS = ("Upgrade", "Sec-WebSocket-Key")
 
 
@@ -57,21 +57,30 @@ def must_pass_here(incoming: Incoming, to: Upstream) -> bool:
     return bool(query_values(to.address.query, "token") or query_values(page, "token"))
 
 
-def go_here() -> Reply:
+def hears_only_success(asking: Incoming) -> bool:
+    """Whether the proxy asks to be answered 200, without ``X-Pai-Upstream``, also for what must pass here.
+
+    Envoy gives every other answer to its client instead of passing the request on.
+    """
+    return "200" in query_values(asking.address.query, "otherwise")
+
+
+def go_here(asking: Incoming) -> Reply:
     """The request itself belongs here."""
     headers = plain_headers()
     headers.add("X-Pai-Through", "backend")
-    return Reply(HTTPStatus.FORBIDDEN, headers)
+    return Reply(HTTPStatus.OK if hears_only_success(asking) else HTTPStatus.FORBIDDEN, headers)
 
 
-def go_there(peer: tuple[str, int], incoming: Incoming, to: Upstream) -> Reply:
-    """Where a request goes, and with what."""
+def go_there(peer: tuple[str, int], incoming: Incoming, to: Upstream, *, is_owner: bool) -> Reply:
+    """Where a request goes, and with what; an owner's connections to the task may carry the owner's next request."""
     host, port = peer
     headers = plain_headers()
     headers.add(UPSTREAM, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    if is_owner:
+        headers.add(KEEP, "yes")
     fields = request_fields(incoming.headers, to)
     told = HeaderFields((name.decode("latin-1"), value.decode("latin-1")) for name, value in fields)
     for name, ours in _TOLD.items():
-        if name in told:
-            headers.add(ours, told[name])
+        headers.add(ours, told.get(name, ""))
     return Reply(HTTPStatus.OK, headers)

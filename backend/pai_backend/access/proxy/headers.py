@@ -58,6 +58,8 @@ class Upstream:
     outer_prefix: str = ""
     """Where a relay in front has put our root, e.g. ``/user/ann/pai``; empty without one."""
     is_jupyter: bool = False
+    is_guest: bool = False
+    """It is another user's service, shared with who asks."""
 
     @property
     def prefix(self) -> str:
@@ -241,6 +243,8 @@ def browser_cookie(cookie: str, to: Upstream) -> str | None:
     name = pair.partition("=")[0].strip()
     if name in _OUR_COOKIES or (not name and "=" in pair[1:]):
         return None  # of a cookie without a name browsers send the value alone, which may read as one of ours
+    if to.is_guest and _JUPYTER_COOKIE.fullmatch(name):
+        return None  # it would sign in at the task's own port, also when the share has ended
     kept = [pair]
     for attribute in attributes:
         name, _, value = (text.strip() for text in attribute.partition("="))

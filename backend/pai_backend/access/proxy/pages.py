@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from pai_backend.access.proxy.fields import HeaderFields
-from pai_backend.access.proxy.refusal import Refused
+from pai_backend.access.proxy.refusal import Notice, Refused, Texts
 from pai_backend.model.errors import ErrorBody
 from pai_backend.model.job import Job
 
 RELOAD_S = 5
 PAGE_HEADER = "X-Pai-Page"
+LINK_HEADER = "X-Pai-Link"
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:12vh auto;max-width:38rem;padding:0 1rem}"
@@ -34,11 +35,26 @@ _SCRIPT = (
     f"if(r.headers.get('{PAGE_HEADER}')!==document.documentElement.dataset.page)location.reload()"
     "},()=>0),1000)"
 )
-_SCRIPT_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+_LINK_SCRIPT = (
+    "const t=location.hash.slice(1);history.replaceState(null,'',location.pathname);"
+    f"fetch(location.pathname,{{method:'POST',headers:{{'{LINK_HEADER}':t}},cache:'no-store'}})"
+    ".then(r=>r.ok).catch(()=>false)"
+    ".then(ok=>{if(ok)location.replace('/');else document.getElementById('over').hidden=false})"
+)
+_LINK_TEXTS = {
+    "en": Texts("Shared with you", "Opening the service. This needs JavaScript."),
+    "zh": Texts("共享给您的服务", "正在打开服务。需要启用 JavaScript。"),
+}
+
+
+def _allowing(script: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"{_POLICY}; script-src 'sha256-{digest}'"
+
+
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; "
-    f"script-src 'sha256-{_SCRIPT_HASH}'"
+    "frame-ancestors 'none'"
 )
 _NAMES = {
     "en": {"job": "Job", "state": "State", "phase": "Phase", "why": "Why", "exit": "Result"},
@@ -122,20 +138,36 @@ def _page(refused: Refused, lang: str, may_reload: bool) -> Reply:
     )
     reloads = kind.reloads and may_reload
     stamp = hashlib.sha256(f"{refused.notice.name}{facts}".encode()).hexdigest()[:16]
-    body = (
-        f'<!doctype html><html lang="{_LANGUAGE_TAGS[lang]}" data-page="{stamp}"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width"><title>{html.escape(texts.title)}</title>'
-        f"<style>{_STYLE}</style></head><body><main><h1>{html.escape(texts.title)}</h1>"
-        f'<p role="status">{html.escape(texts.text)}</p><dl>{facts}</dl></main>'
-        f"{f'<script>{_SCRIPT}</script>' if reloads else ''}</body></html>"
-    )
+    body = _html(texts, lang, f"<dl>{facts}</dl>", _SCRIPT if reloads else "", stamp)
     headers = _refusal_headers(refused, "text/html; charset=utf-8")
-    headers.add("Content-Security-Policy", _POLICY)
+    headers.add("Content-Security-Policy", _allowing(_SCRIPT))
     headers.add("Content-Language", _LANGUAGE_TAGS[lang])
     headers.add(PAGE_HEADER, stamp)
     if reloads:
         headers.add("Refresh", str(RELOAD_S))
-    return Reply(kind.status, headers, body.encode())
+    return Reply(kind.status, headers, body)
+
+
+def link_page(headers: HeaderFields) -> Reply:
+    """Where a link leads: the page takes the token out of its address and asks for a session with it."""
+    lang = language(headers.get("Accept-Language", ""))
+    over = (Notice.LINK_OVER.value.zh if lang == "zh" else Notice.LINK_OVER.value.en).text
+    answer = plain_headers("text/html; charset=utf-8")
+    answer.add("Content-Security-Policy", _allowing(_LINK_SCRIPT))
+    answer.add("Content-Language", _LANGUAGE_TAGS[lang])
+    answer.add("Vary", "Accept-Language")
+    more = f'<p id="over" role="alert" hidden>{html.escape(over)}</p>'
+    return Reply(200, answer, _html(_LINK_TEXTS[lang], lang, more, _LINK_SCRIPT))
+
+
+def _html(texts: Texts, lang: str, more: str, script: str, stamp: str = "") -> bytes:
+    return (
+        f'<!doctype html><html lang="{_LANGUAGE_TAGS[lang]}" data-page="{stamp}"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{html.escape(texts.title)}</title>'
+        f"<style>{_STYLE}</style></head><body><main><h1>{html.escape(texts.title)}</h1>"
+        f'<p role="status">{html.escape(texts.text)}</p>{more}</main>'
+        f"{f'<script>{script}</script>' if script else ''}</body></html>"
+    ).encode()
 
 
 def _facts(refused: Refused, lang: str) -> list[tuple[str, str]]:

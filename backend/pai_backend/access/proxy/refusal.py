@@ -65,6 +65,34 @@ class Notice(Enum):
         Texts("You are locked out", "An administrator has locked you out of this cluster. Ask an administrator."),
         Texts("您已被禁止访问", "管理员已禁止您访问此集群。请联系管理员。"),
     )
+    OWN_ADDRESS = _Kind(
+        403,
+        Forbidden.code,
+        False,
+        Texts(
+            "Not at this address",
+            "A service of another user opens at its own address only, apart from your pages. "
+            "Where that does not lead here, use pai forward JOB LABEL.",
+        ),
+        Texts(
+            "不能通过此地址访问",
+            "其他用户的服务只能通过其自身地址打开，与您的页面隔离。若该地址无法访问，请使用 pai forward JOB LABEL。",
+        ),
+    )
+    LINK_OVER = _Kind(
+        403,
+        Forbidden.code,
+        False,
+        Texts("This link is no longer valid", "It has expired, was revoked, or its job has ended."),
+        Texts("此链接已失效", "链接已过期、已被撤销，或其作业已结束。"),
+    )
+    READ_ONLY = _Kind(
+        403,
+        Forbidden.code,
+        False,
+        Texts("This link is for reading only", "By a link only GET and HEAD pass, without a body, and no WebSocket."),
+        Texts("此链接仅供查看", "通过链接只能发送不带正文的 GET 和 HEAD 请求，不能使用 WebSocket。"),
+    )
     FOREIGN = _Kind(
         403,
         Forbidden.code,

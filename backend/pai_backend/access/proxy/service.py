@@ -11,14 +11,23 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from pai_backend.access.proxy.address import REACHED, SIGN_IN, query_values
+from pai_backend.access.proxy.address import LINK, REACHED, SIGN_IN, Address, query_values
 from pai_backend.access.proxy.connections import Connections
 from pai_backend.access.proxy.directory import Directory, JobFinder, Service, ServicePlace
-from pai_backend.access.proxy.forwarding import AUTHORIZE, as_asked, go_here, go_there, must_pass_here
+from pai_backend.access.proxy.forwarding import (
+    AUTHORIZE,
+    as_asked,
+    go_here,
+    go_there,
+    hears_only_success,
+    must_pass_here,
+)
 from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.kept import Way
-from pai_backend.access.proxy.pages import Reply, reached, redirect
+from pai_backend.access.proxy.pages import LINK_HEADER, Reply, link_page, plain_headers, reached, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.relayed import given_host, given_prefix, given_scheme, is_relayed, local_path
+from pai_backend.access.proxy.shared import Shared, ShareFinder, digest_of, opens
 from pai_backend.access.proxy.upstream import Wire
 from pai_backend.access.proxy.visitor import (
     Entrants,
@@ -26,6 +35,7 @@ from pai_backend.access.proxy.visitor import (
     User,
     Visitor,
     identify,
+    refuse_changes,
     refuse_foreign,
     same_host,
     still,
@@ -36,12 +46,13 @@ from pai_backend.access.tickets import ClaimStore, TicketOffice, utc_now
 from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target, service_alias
-from pai_backend.model.errors import Forbidden, NoSuchService, Unauthorized
+from pai_backend.model.errors import Forbidden, NoSuchService, PaiError, Unauthorized
 from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
 from pai_backend.model.shared_origin import asks_for_worker
+from pai_backend.model.urls import is_loopback
 
 __all__ = ["Grant", "Passage", "ServiceProxy", "User"]
 
@@ -65,7 +76,7 @@ class Grant:
 
     url: str
     path_url: str
-    """Below the api's own root: ``/s/<service alias>/…``."""
+    """Below the api's own root: ``/s/<service alias>/…``; empty for a service of another user."""
     expires_at: datetime
     proof: str
     """What ``REACHED`` of the own address answers."""
@@ -90,12 +101,13 @@ class Passage:
 
 
 class ServiceProxy:
-    """Lets owners of jobs through to the services of running tasks, and administrators who have said why.
+    """Lets owners of jobs through to the services of running tasks, those with whom they share them, and
+    administrators who have said why.
 
-    ``entrants`` tells who a token or a session stands for now, at each request. ``signing_key`` is the store's secret
-    ``service-signing``, the same in all replicas and for the tokens that tasks are given
-    (``launch.jupyter.made_token``). ``uses`` notes what passes. ``public_url`` is where users are told that the
-    api is, behind a proxy.
+    ``entrants`` tells who a token or a session stands for now, at each request, and ``shares`` what is shared.
+    ``signing_key`` is the store's secret ``service-signing``, the same in all replicas and for the tokens that tasks
+    are given (``launch.jupyter.made_token``). ``uses`` notes what passes. ``public_url`` is where users are told that
+    the api is, behind a proxy.
     """
 
     def __init__(
@@ -107,6 +119,7 @@ class ServiceProxy:
         domain: str,
         signing_key: str,
         entrants: Entrants,
+        shares: ShareFinder,
         now: Callable[[], datetime] = utc_now,
         response_s: float = RESPONSE_S,
         uses: Uses | None = None,
@@ -118,7 +131,9 @@ class ServiceProxy:
         self._engine = engine
         self._entrants = entrants
         self._uses = uses
+        self._now = now
         self._office = TicketOffice(claims, signing_key, now)
+        self._shared = Shared(shares, now)
         self._directory = Directory(jobs, signing_key)
         self.watch = Watch()
         """Looks at the rights of those whose requests are under way."""
@@ -133,7 +148,9 @@ class ServiceProxy:
         """
         if target.label is None or job.spec.role(target.role).instances <= target.index:
             raise NoSuchService(f"The job {job.id} has no such service.")
-        if not Visitor(user.name, ambient=False, token=user.token, as_admin=as_admin and user.admin).may_enter(job):
+        visitor = Visitor(user.name, ambient=False, token=user.token, as_admin=as_admin and user.admin)
+        is_own = visitor.may_enter(job)
+        if not is_own and not await self.is_shared(job, target, user.name):
             raise Forbidden(f"The job {job.id} belongs to another user.")
         service = service_alias(job.alias, job.spec, target.role, target.index, target.label)
         ticket, until = self._office.issue(user.name, service, job.uid, token=user.token, admin=as_admin)
@@ -144,11 +161,20 @@ class ServiceProxy:
             raise NoSuchService(f"The job {job.id} is gone.") from error
         return Grant(
             url=f"{self._origin(service, base_url)}{way}",
-            path_url=f"/s/{service}{way}",
+            path_url=f"/s/{service}{way}" if is_own else "",
             expires_at=until,
             proof=self._office.proof(service),
             is_jupyter=place is not None and place.is_jupyter,
         )
+
+    async def is_shared(self, job: Job, target: Target, user: str) -> bool:
+        """Whether another user's service is open to a user."""
+        shares = await self._shared.finder.shares_in_force(job.uid, self._now())
+        return any(share.is_for(user) and opens(share.limits, target.label or "") for share in shares)
+
+    def link_to(self, service: str, base_url: str, token: str) -> str:
+        """The address of a link. Its token is the fragment, which no browser sends: it is in no log and no Referer."""
+        return f"{self._origin(service, base_url)}{LINK}#{token}"
 
     def seen_by_sender(self, found: Incoming) -> Incoming:
         """A request as its sender sees it: a proxy in front may have ended the TLS of an address that we tell users."""
@@ -177,64 +203,85 @@ class ServiceProxy:
             return await self._authorize(incoming)
         if address.path == REACHED and not address.prefix:
             return reached(self._office.proof(address.service))
+        if address.path == LINK and not address.prefix:
+            return await self._by_link(incoming)
         if address.prefix and asks_for_worker(incoming.headers):
             raise Refused(Notice.FOREIGN, "A service at a path address may not register a service worker.")
         visitor, service, place = await self._allowed(incoming)
-        way = Way(place.task.uid, place.placement.node, place.port, visitor.name, visitor.as_admin)
+        way = Way(place.task.uid, place.placement.node, place.port, visitor.name or visitor.link, visitor.as_admin)
         dial = partial(self._dial, address.service, service, place)
         # A kept connection may be ending now, so it takes nothing that must not be sent twice.
         kept = self._connections.take(way) if incoming.may_be_repeated else None
         return Passage(
             wire=kept or await dial(),
-            to=_presentation(incoming, visitor, place),
+            to=_presentation(incoming, visitor, service, place),
             keep=partial(self._connections.put, way),
             dial=dial if incoming.may_be_repeated else None,
-            still=partial(self._still, visitor, address.service, service.job.uid),
-            used=self._noting(incoming, service.job, place),
+            still=partial(self._still, visitor, address, service.job.uid),
+            used=None if visitor.link else self._noting(incoming, service.job, place),
         )
 
     async def _allowed(self, incoming: Incoming) -> tuple[Visitor, Service, ServicePlace]:
         """Who asks for what, and where it runs. Raises Refused."""
         visitor = await identify(incoming, self._entrants, self._office)
         refuse_foreign(incoming, visitor)
+        refuse_changes(incoming, visitor)
         service = await self._directory.find(incoming.address.service)
-        if not visitor.may_enter(service.job):
-            raise Refused(Notice.FORBIDDEN)
-        return visitor, service, _place_of(service)
+        await self._require_entry(visitor, service, incoming.address)
+        return visitor, service, service.running_place()
+
+    async def _require_entry(self, visitor: Visitor, service: Service, address: Address) -> None:
+        """Raise Refused unless the service is the visitor's own or open to them by a share.
+
+        What is another user's never has an origin that it shares: neither the api's nor that of the visitor's Jupyter.
+        """
+        if visitor.may_enter(service.job):
+            return
+        if await self._shared.of_visitor(visitor, service, address.service) is None:
+            raise Refused(Notice.LINK_OVER if visitor.link else Notice.FORBIDDEN)
+        if address.prefix:
+            raise Refused(Notice.OWN_ADDRESS)
 
     async def _authorize(self, asking: Incoming) -> Reply:
         """Tell a proxy of ours where the request goes that it has got. Raises Refused."""
         if not asking.is_from_proxy:
             raise Refused(Notice.UNKNOWN)
+        try:
+            return await self._where(asking)
+        except (Refused, PaiError):
+            if hears_only_success(asking):
+                return go_here(asking)
+            raise
+
+    async def _where(self, asking: Incoming) -> Reply:
         incoming = as_asked(asking)
         if not incoming.address.target.startswith("/") or "#" in incoming.address.target:
             raise Refused(Notice.BAD_REQUEST)
-        if incoming.address.path in (SIGN_IN, AUTHORIZE, REACHED):
-            return go_here()
+        if incoming.address.path in (SIGN_IN, AUTHORIZE, REACHED, LINK):
+            return go_here(asking)
         visitor, service, place = await self._allowed(incoming)
-        to = _presentation(incoming, visitor, place)
-        if must_pass_here(incoming, to):
-            return go_here()
-        wire = await self._dial(
-            incoming.address.service, service, place
-        )  # a task that does not listen yet is waited for
+        to = _presentation(incoming, visitor, service, place)
+        if to.is_guest or must_pass_here(incoming, to):
+            return go_here(asking)
+        wire = await self._dial(incoming.address.service, service, place)  # which may not listen yet: it is waited for
         peer = wire.transport.get_extra_info("peername")
         wire.close()
         if not isinstance(peer, tuple):
-            return go_here()  # a stream through the cluster's API
+            return go_here(asking)  # a stream through the cluster's API
         if (used := self._noting(incoming, service.job, place)) is not None:
             used()
-        return go_there((str(peer[0]), int(peer[1])), incoming, to)
+        return go_there((str(peer[0]), int(peer[1])), incoming, to, is_owner=not visitor.as_admin)
 
-    async def _still(self, visitor: Visitor, alias: str, job: JobUid) -> bool:
+    async def _still(self, visitor: Visitor, address: Address, job: JobUid) -> bool:
         """Whether a visitor who was let in would be let in now, to the same job."""
         if not await still(visitor, self._entrants):
             return False
         try:
-            found = (await self._directory.find(alias)).job
+            found = await self._directory.find(address.service)
+            await self._require_entry(visitor, found, address)
         except Refused:
-            return False  # no job has that address any longer
-        return found.uid == job and visitor.may_enter(found)
+            return False  # no job has that address any longer, or it is no longer shared
+        return found.job.uid == job
 
     def _noting(self, incoming: Incoming, job: Job, place: ServicePlace) -> Callable[[], None] | None:
         """What notes a use of the job. An open page of Jupyter asks for lists all day: that is told apart."""
@@ -292,15 +339,39 @@ class ServiceProxy:
         visitor = await visitor_of(claims, self._entrants)
         if visitor is None:
             raise Refused(Notice.SIGN_IN)
-        service = await self._directory.find(address.service)
-        if not visitor.may_enter(service.job):
-            raise Refused(Notice.FORBIDDEN)
-        relayed = await _is_relayed(incoming, self._entrants)
-        outer = address.prefix and (_given_prefix(incoming) if relayed else "") + address.prefix
-        scheme = _given_scheme(incoming) if relayed else incoming.scheme
+        await self._require_entry(visitor, await self._directory.find(address.service), address)
+        relayed = await is_relayed(incoming, self._entrants)
+        outer = address.prefix and (given_prefix(incoming) if relayed else "") + address.prefix
+        scheme = given_scheme(incoming) if relayed else incoming.scheme
         cookie = self._office.cookie(claims, path=f"{outer}/", secure=scheme == "https")
         going = query_values(address.query, "next")
-        return redirect(address.relative(_local_path(going[0] if going else "/")), cookie=cookie)
+        return redirect(address.relative(local_path(going[0] if going else "/")), cookie=cookie)
+
+    async def _by_link(self, incoming: Incoming) -> Reply:
+        """The page that a link leads to, and the session that its script asks for with the link's token.
+
+        The token comes in a header, which no page of another site may send, and no form.
+        """
+        token, address = incoming.headers.get(LINK_HEADER, ""), incoming.address
+        if incoming.method in ("GET", "HEAD"):
+            return link_page(incoming.headers)
+        if incoming.method != "POST" or not token:
+            raise Refused(Notice.BAD_REQUEST)
+        origin = incoming.headers.get("Origin")
+        if origin is not None and not same_host(origin, incoming.host):
+            raise Refused(Notice.FOREIGN)
+        visitor = Visitor("", ambient=True, token="", link=digest_of(token))
+        try:
+            service = await self._directory.find(address.service)
+        except Refused as error:
+            raise Refused(Notice.LINK_OVER) from error
+        share = await self._shared.of_visitor(visitor, service, address.service)
+        if share is None or share.expires_at is None:
+            raise Refused(Notice.LINK_OVER)
+        headers, is_secure = plain_headers(), incoming.scheme == "https"
+        cookie = self._office.link_cookie(visitor.link, address.service, share.job, share.expires_at, secure=is_secure)
+        headers.add("Set-Cookie", cookie)
+        return Reply(200, headers)
 
     async def _dial(self, alias: str, service: Service, place: ServicePlace) -> Wire:
         try:
@@ -309,53 +380,22 @@ class ServiceProxy:
         except (EngineError, TimeoutError) as error:
             self._directory.forget(alias)
             detail = f"Nothing answers on port {place.port} of task {place.task.name} yet."
+            if not is_loopback(place.placement.address):
+                detail += (
+                    " If its program listens on 127.0.0.1 alone, let it listen on 0.0.0.0: the proxy is elsewhere."
+                )
             raise Refused(Notice.STARTING, detail, service.job) from error
 
 
-def _place_of(service: Service) -> ServicePlace:
-    """Where the service runs. Raises Refused, with what the job is doing instead."""
-    if service.place is not None:
-        return service.place
-    job, task = service.job, service.task
-    if job.state.final:
-        raise Refused(Notice.ENDED, job=job)
-    if task is not None and task.state.final:
-        raise Refused(Notice.WAITING, f"Task {task.name} has ended ({task.state}).", job)
-    raise Refused(Notice.WAITING, job=job)
-
-
-def _presentation(incoming: Incoming, visitor: Visitor, place: ServicePlace) -> Upstream:
+def _presentation(incoming: Incoming, visitor: Visitor, service: Service, place: ServicePlace) -> Upstream:
     return Upstream(
+        is_guest=not visitor.may_enter(service.job),
         address=incoming.address,
-        host=incoming.host,
-        scheme=incoming.scheme if visitor.ambient else _given_scheme(incoming),
+        host=incoming.host if visitor.ambient else given_host(incoming),
+        scheme=incoming.scheme if visitor.ambient else given_scheme(incoming),
         remote_ip=incoming.remote_ip,
         port=place.port,
         token=place.token,
-        outer_prefix="" if visitor.ambient else _given_prefix(incoming),
+        outer_prefix="" if visitor.ambient else given_prefix(incoming),
         is_jupyter=place.is_jupyter,
     )
-
-
-async def _is_relayed(incoming: Incoming, entrants: Entrants) -> bool:
-    """Whether a relay passes this on whose word on path and scheme is believed: it shows a user's token."""
-    scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    return scheme.lower() == "bearer" and await entrants.of_token(token.strip()) is not None
-
-
-def _given_prefix(incoming: Incoming) -> str:
-    """Where the relay has put our root."""
-    prefix = incoming.headers.get("X-Forwarded-Prefix", "").rstrip("/")
-    return prefix if prefix.startswith("/") and _local_path(prefix) == prefix and ";" not in prefix else ""
-
-
-def _given_scheme(incoming: Incoming) -> str:
-    """How the browser reaches a relay that shows a user's token."""
-    told = incoming.headers.get("X-Forwarded-Proto", "")
-    return told if told in ("http", "https") else incoming.scheme
-
-
-def _local_path(path: str) -> str:
-    r"""The path if it leads nowhere else, else ``/``. Browsers read ``\`` as ``/`` and skip control characters."""
-    plain = path.isprintable() and path.isascii() and "\\" not in path and " " not in path
-    return path if plain and path.startswith("/") and not path.startswith("//") else "/"

@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from pai_backend.access.proxy.address import Address
+from pai_backend.access.proxy.address import Address, query_values
 from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import wants_upgrade
 from pai_backend.access.proxy.refusal import Notice, Refused
-from pai_backend.access.tickets import COOKIE, HOST_COOKIE, Claims, TicketOffice
+from pai_backend.access.tickets import (
+    COOKIE,
+    HOST_COOKIE,
+    HOST_LINK_COOKIE,
+    LINK_COOKIE,
+    Claims,
+    TicketOffice,
+)
 from pai_backend.model.errors import LockedOut
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
+from pai_backend.model.scope import Scope
 
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
+_OVERRIDES = frozenset({"x-http-method", "x-http-method-override", "x-method-override"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
@@ -36,6 +45,10 @@ class User(Protocol):
     @property
     def token(self) -> str:
         """Digest of the token that stands for the user."""
+        ...
+
+    def may(self, scope: Scope) -> bool:
+        """Whether the token allows this part of the API."""
         ...
 
 
@@ -90,12 +103,17 @@ class Visitor:
     """The one job that a session is for; an owner's session at a workspace name is for whichever job holds it."""
     as_admin: bool = False
     """An administrator who has stated why they enter this job."""
+    link: str = ""
+    """Digest of the token of the link that a visitor without a name came by."""
 
     def may_enter(self, job: Job) -> bool:
-        """Whether the services of this job are open to the visitor. May an administrator see it, that opens nothing.
+        """Whether the services of this job are open to the visitor without a share.
 
-        The address of a workspace goes on to its owner's next job, and so does the owner's session there.
+        May an administrator see it, that opens nothing. The address of a workspace goes on to its owner's next job, and
+        so does the owner's session there.
         """
+        if self.link:
+            return False
         is_owner = self.name == job.user and not self.as_admin
         if self.job in (None, job.uid):
             return self.as_admin or is_owner
@@ -105,7 +123,8 @@ class Visitor:
 async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice) -> Visitor:
     """The sender, by bearer token or session cookie. Raises Refused (sign in) when there is neither."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and (user := await entrants.of_token(token.strip())) is not None:
+    user = await entrants.of_token(token.strip()) if scheme.lower() == "bearer" else None
+    if user is not None and user.may(Scope.SSH):
         return Visitor(user.name, ambient=False, token=user.token)
     own = HOST_COOKIE if incoming.scheme == "https" and not incoming.address.prefix else COOKIE
     for value in _sessions(incoming.headers, own):
@@ -113,6 +132,11 @@ async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice)
         visitor = await visitor_of(claims, entrants) if claims is not None else None
         if visitor is not None:
             return visitor
+    own = HOST_LINK_COOKIE if incoming.scheme == "https" else LINK_COOKIE
+    for value in () if incoming.address.prefix else _sessions(incoming.headers, own):
+        claims = office.session(value, incoming.address.service, LINK_COOKIE)
+        if claims is not None:
+            return Visitor("", ambient=True, token="", job=claims.job, link=claims.link)
     raise Refused(Notice.SIGN_IN)
 
 
@@ -125,7 +149,9 @@ async def visitor_of(claims: Claims, entrants: Entrants) -> Visitor | None:
 
 
 async def still(visitor: Visitor, entrants: Entrants) -> bool:
-    """Whether a visitor who was let in would be let in now."""
+    """Whether a visitor who was let in would be let in now, as far as it depends on who that is."""
+    if visitor.link:
+        return True
     try:
         user = await entrants.of_digest(visitor.token)
     except LockedOut:
@@ -148,6 +174,19 @@ def refuse_foreign(incoming: Incoming, visitor: Visitor) -> None:
         return
     if not same_host(origin, incoming.host):
         raise Refused(Notice.FOREIGN)
+
+
+def refuse_changes(incoming: Incoming, visitor: Visitor) -> None:
+    """Raise Refused for what could change something, from a visitor by a link: all but GET and HEAD (RFC 9110 §9.2.1).
+
+    What passes in a WebSocket cannot be told to be safe, and some applications take another method from a header.
+    """
+    if not visitor.link:
+        return
+    is_safe = incoming.method in _SAFE_METHODS and not incoming.has_body and "Upgrade" not in incoming.headers
+    overrides = any(low in _OVERRIDES for low, _, _ in incoming.headers.triples)
+    if not is_safe or overrides or query_values(incoming.address.query, "_method"):
+        raise Refused(Notice.READ_ONLY)
 
 
 def same_host(origin: str, host: str) -> bool:

@@ -20,6 +20,7 @@ from pai_backend.model.errors import (
     ReadOnlyJob,
     Unavailable,
 )
+from pai_backend.model.scope import Scope
 
 
 class _AccessHandler(ApiHandler):
@@ -33,6 +34,8 @@ class _AccessHandler(ApiHandler):
 
 class SshHandler(_AccessHandler):
     """``/api/v2/jobs/{job}/ssh``."""
+
+    scope = Scope.SSH
 
     @operation(
         Operation(
@@ -73,6 +76,8 @@ class KeyFileHandler(ApiHandler):
 class JobKeyHandler(ApiHandler):
     """``/api/v2/jobs/{job}/key``."""
 
+    scope = Scope.SSH
+
     @operation(
         Operation(
             "A private key of the job's own, for its owner.",
@@ -91,6 +96,8 @@ class JobKeyHandler(ApiHandler):
 
 class ServiceTicketHandler(_AccessHandler):
     """``/api/v2/jobs/{job}/services/{label}/ticket``."""
+
+    scope = Scope.SSH
 
     @operation(
         Operation(

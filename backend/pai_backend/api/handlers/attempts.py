@@ -11,7 +11,7 @@ from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import TailQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.logs import LogService
-from pai_backend.api.wire import LogLocations
+from pai_backend.api.wire import AttemptList, LogLocations
 from pai_backend.model.errors import NoSuchJob, NoSuchTask
 
 
@@ -59,9 +59,11 @@ class LogLocationListHandler(ApiHandler):
 class AllAttemptsHandler(_AttemptHandler):
     """``/api/v2/jobs/{job}/job-attempts``."""
 
-    @operation(Operation("A job's retry history.", answer=JobAttempts, raises=(NoSuchJob,)))
-    async def get(self, job: str) -> JobAttempts:
+    @operation(Operation("A job's retry history.", answer=JobAttempts, ours=AttemptList, raises=(NoSuchJob,)))
+    async def get(self, job: str) -> JobAttempts | AttemptList:
         """The attempts, the latest first."""
+        if self.wants_ours():
+            return await self.attempts.ours(self.user, job)
         return await self.attempts.all(self.user, job)
 
 

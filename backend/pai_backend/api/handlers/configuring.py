@@ -23,6 +23,7 @@ from pai_backend.model.errors import (
     StaleVersion,
     TooLarge,
 )
+from pai_backend.model.scope import Scope
 from pai_backend.scheduling.config.document import MAX_BYTES
 
 _NUMBER = re.compile(r'"?(\d{1,9})"?', re.ASCII)
@@ -30,6 +31,8 @@ _NUMBER = re.compile(r'"?(\d{1,9})"?', re.ASCII)
 
 class ClusterConfigHandler(ApiHandler):
     """``/api/v2/cluster/config``."""
+
+    scope = Scope.ADMIN
 
     def body_limit(self) -> int:
         """What a configuration may have, and a little more, so that the reader tells of what is too large."""
@@ -79,6 +82,8 @@ class ClusterConfigHandler(ApiHandler):
 
 class ClusterConfigHistoryHandler(ApiHandler):
     """``/api/v2/cluster/config/history``."""
+
+    scope = Scope.ADMIN
 
     @operation(
         Operation(

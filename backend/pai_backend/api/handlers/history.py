@@ -5,12 +5,19 @@ from __future__ import annotations
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.wire import JobEvents
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import AllEventsQuery, EventsQuery, EventsStreamQuery, FollowQuery, LogQuery
+from pai_backend.api.queries import (
+    AllEventsQuery,
+    EventsQuery,
+    EventsStreamQuery,
+    FollowQuery,
+    LogQuery,
+    LogSearchQuery,
+)
 from pai_backend.api.services.history import HistoryService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.logs import LogService
 from pai_backend.api.streams import PushHandler
-from pai_backend.api.wire import EventList, PlacedEvent
+from pai_backend.api.wire import EventList, LogMatches, PlacedEvent
 from pai_backend.model.errors import NoSuchJob, NoSuchTask
 from pai_backend.model.job import Event
 
@@ -73,11 +80,35 @@ class LogsHandler(ApiHandler):
     )
     async def get(self, job: str, query: LogQuery) -> None:
         """The bytes as they were printed."""
-        part = await LogService(self.ctx).read(self.user, job, query)
+        logs = LogService(self.ctx)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
+        if query.download:
+            pieces = await logs.whole(self.user, job, query)
+            self.set_header("Content-Disposition", "attachment; filename=log.txt")
+            async for piece in pieces:
+                self.write(piece)
+                await self.flush()
+            return
+        part = await logs.read(self.user, job, query, query.limit)
         self.set_header("X-Pai-Offset", str(part.first))
         self.set_header("X-Pai-Next", str(part.next))
         self.write(part.data)
+
+
+class LogSearchHandler(ApiHandler):
+    """``/api/v2/jobs/{job}/logs/search``."""
+
+    @operation(
+        Operation(
+            "Lines of a task's log that match a regular expression, part by part.",
+            query=LogSearchQuery,
+            answer=LogMatches,
+            raises=(NoSuchJob, NoSuchTask),
+        )
+    )
+    async def get(self, job: str, query: LogSearchQuery) -> LogMatches:
+        """The lines of the next part."""
+        return await LogService(self.ctx).search(self.user, job, query)
 
 
 class LogStreamHandler(PushHandler):

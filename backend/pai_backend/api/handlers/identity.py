@@ -1,33 +1,24 @@
-"""Signing in, tokens and users, with OpenPAI's paths."""
+"""Signing in and tokens, with OpenPAI's paths."""
 
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.wire import (
-    ChangedUser,
     Message,
     NewToken,
     SignedIn,
     SignInInfo,
     TokenList,
-    UserList,
-    UserWire,
 )
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import NewUser, PasswordLogin, UserChange
+from pai_backend.api.queries import PasswordLogin, TokenQuery
 from pai_backend.api.services.identity import IdentityService
-from pai_backend.api.services.users import UserService
 from pai_backend.model.errors import (
     Forbidden,
-    InvalidParameters,
     LockedOut,
     NoSuchToken,
-    NoSuchUser,
-    NotSupported,
     TooManyRequests,
     Unavailable,
-    UserExists,
-    UserHasJobs,
     WrongPassword,
 )
 
@@ -99,10 +90,10 @@ class TokensHandler(_IdentityHandler):
 class ApplicationTokensHandler(_IdentityHandler):
     """``/api/v2/tokens/application``."""
 
-    @operation(Operation("Make an application token.", answer=NewToken, raises=(Forbidden,)))
-    async def post(self) -> NewToken:
+    @operation(Operation("Make an application token.", query=TokenQuery, answer=NewToken, raises=(Forbidden,)))
+    async def post(self, query: TokenQuery) -> NewToken:
         """The token, shown this once."""
-        return await self.identity.make_token(self.user)
+        return await self.identity.make_token(self.user, query)
 
 
 class TokenCheckHandler(ApiHandler):
@@ -122,60 +113,3 @@ class OneTokenHandler(_IdentityHandler):
         """Named by itself or by its id."""
         await self.identity.revoke(self.user, token, self.request.remote_ip or "")
         return Message(message="The token is revoked.")
-
-
-class _UserHandler(ApiHandler):
-    """A handler with the users."""
-
-    @property
-    def users(self) -> UserService:
-        """The service."""
-        return UserService(self.ctx, self.request.remote_ip or "")
-
-
-class UsersHandler(_UserHandler):
-    """``/api/v2/users``."""
-
-    @operation(Operation("The users that the caller may see.", answer=UserList))
-    async def get(self) -> UserList:
-        """All for an admin, oneself for others."""
-        return await self.users.users(self.user)
-
-    @operation(
-        Operation("Add a user.", body=NewUser, answer=UserWire, status=201, raises=(Forbidden, UserExists, Unavailable))
-    )
-    async def post(self, new: NewUser) -> UserWire:
-        """For administrators. The user can sign in at once, at every process of the backend within 2 s."""
-        return await self.users.add(self.user, new)
-
-
-class OneUserHandler(_UserHandler):
-    """``/api/v2/users/{user}``; ``me`` is the caller."""
-
-    @operation(Operation("A user's profile.", answer=UserWire, raises=(NoSuchUser, Forbidden)))
-    async def get(self, user: str) -> UserWire:
-        """The caller's, or for an admin any user's."""
-        return await self.users.user(self.user, user)
-
-    @operation(
-        Operation(
-            "Change a user: SSH keys, mail address, password, whether they administer.",
-            body=UserChange,
-            answer=ChangedUser,
-            raises=(NoSuchUser, Forbidden, NotSupported, WrongPassword, TooManyRequests),
-        )
-    )
-    async def put(self, user: str, change: UserChange) -> ChangedUser:
-        """The profile as it is now."""
-        return await self.users.change(self.user, user, change)
-
-    @operation(
-        Operation(
-            "Remove a user and what lets them in.",
-            status=204,
-            raises=(NoSuchUser, Forbidden, NotSupported, UserHasJobs, InvalidParameters),
-        )
-    )
-    async def delete(self, user: str) -> None:
-        """For administrators. Ended jobs and files of the user stay."""
-        await self.users.remove(self.user, user)

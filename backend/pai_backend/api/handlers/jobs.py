@@ -16,6 +16,7 @@ from pai_backend.api.present import summary
 from pai_backend.api.queries import (
     DEFAULT_OPENPAI_PAGE,
     DEFAULT_PAGE,
+    ConfigQuery,
     ExecutionType,
     ListQuery,
     SubmitQuery,
@@ -100,13 +101,14 @@ class JobsHandler(DocumentHandler):
             takes_document=True,
             answer=Submitted,
             status=202,
-            raises=(DocumentError, NoVirtualCluster, NoSuchStorage, NameTaken, AddressTaken, TooLarge),
+            raises=(DocumentError, NoSuchJob, NoVirtualCluster, NoSuchStorage, NameTaken, AddressTaken, TooLarge),
         )
     )
     async def post(self, query: SubmitQuery) -> Submitted:
         """Take a document."""
         self.ctx.limits.submissions.take(self.user.name)
-        terms = SubmitTerms(query.name, query.replace, query.address, self.request.headers.get("Idempotency-Key", ""))
+        key = self.request.headers.get("Idempotency-Key", "")
+        terms = SubmitTerms(query.name, query.replace, query.address, key, query.secrets_of)
         return await self.jobs.submit(self.user, self.body(), query.filename, terms)
 
 
@@ -124,7 +126,7 @@ class ValidateHandler(DocumentHandler):
     )
     async def post(self, query: ValidateQuery) -> Validation:
         """Read a document."""
-        return await self.jobs.validate(self.user, self.body(), query.filename)
+        return await self.jobs.validate(self.user, self.body(), query.filename, query.secrets_of)
 
 
 class TrialHandler(DocumentHandler):
@@ -142,7 +144,7 @@ class TrialHandler(DocumentHandler):
     async def post(self, query: ValidateQuery) -> Trial:
         """Try it in a copy of the cluster."""
         self.ctx.limits.lists.take(self.user.name)
-        return await TrialService(self.ctx).trial(self.user, self.body(), query.filename)
+        return await TrialService(self.ctx).trial(self.user, self.body(), query.filename, query.secrets_of)
 
 
 class OneJobHandler(JobHandler):
@@ -197,8 +199,17 @@ class JobTagHandler(JobHandler):
 class JobConfigHandler(JobHandler):
     """``/api/v2/jobs/{job}/config``."""
 
-    @operation(Operation("The submitted document, byte for byte.", media_type="application/json", raises=(NoSuchJob,)))
-    async def get(self, job: str) -> None:
+    @operation(
+        Operation(
+            "The submitted document, byte for byte.",
+            query=ConfigQuery,
+            media_type="application/json",
+            raises=(NoSuchJob,),
+        )
+    )
+    async def get(self, job: str, query: ConfigQuery) -> None:
         """The document."""
-        text, media_type = await self.jobs.document(self.user, job)
+        text, media_type, is_masked = await self.jobs.document(self.user, job, mask=query.masked)
+        if is_masked:
+            self.set_header("X-Pai-Masked", "true")
         self.write_document(text, media_type)

@@ -12,8 +12,10 @@ from pai_backend.api.key_wire import (
     KeyList,
     KeyWire,
     Lockouts,
+    MadeLink,
     NewCertificate,
     NewKey,
+    NewLink,
     NewShare,
     ShareList,
     ShareQuery,
@@ -27,17 +29,22 @@ from pai_backend.model.errors import (
     Forbidden,
     InvalidParameters,
     NoSuchCertificate,
+    NoSuchGroup,
     NoSuchJob,
     NoSuchKey,
     NoSuchService,
     NoSuchShare,
+    NoSuchTask,
     NoSuchUser,
     ReadOnlyJob,
 )
+from pai_backend.model.scope import Scope
 
 
 class _KeyHandler(ApiHandler):
     """A handler with the services of the broker; each knows where the request came from."""
+
+    scope = Scope.SSH
 
     @property
     def source(self) -> str:
@@ -161,11 +168,11 @@ class JobSharesHandler(_KeyHandler):
 
     @operation(
         Operation(
-            "Let another user enter a job by SSH.",
+            "Let another user, or a group, enter a job.",
             body=NewShare,
             answer=ShareWire,
             status=201,
-            raises=(InvalidParameters, NoSuchJob, NoSuchUser, NoSuchService, ReadOnlyJob),
+            raises=(InvalidParameters, NoSuchJob, NoSuchUser, NoSuchGroup, NoSuchService, ReadOnlyJob),
         )
     )
     async def post(self, job: str, new: NewShare) -> ShareWire:
@@ -173,17 +180,36 @@ class JobSharesHandler(_KeyHandler):
         return await self.shares.give(self.user, job, new)
 
 
+class JobLinksHandler(_KeyHandler):
+    """``/api/v2/jobs/{job}/links``."""
+
+    @operation(
+        Operation(
+            "Make a link for reading one service of a job.",
+            body=NewLink,
+            answer=MadeLink,
+            status=201,
+            raises=(InvalidParameters, NoSuchJob, NoSuchTask, NoSuchService, Forbidden, ReadOnlyJob),
+        )
+    )
+    async def post(self, job: str, new: NewLink) -> MadeLink:
+        """The link."""
+        return await self.shares.link(self.user, job, new)
+
+
 class OneJobShareHandler(_KeyHandler):
     """``/api/v2/jobs/{job}/shares/{user}``."""
 
-    @operation(Operation("End a share of a job.", status=204, raises=(NoSuchJob, NoSuchShare)))
+    @operation(Operation("End a share of a job, or a link.", status=204, raises=(NoSuchJob, NoSuchShare)))
     async def delete(self, job: str, user: str) -> None:
         """Nothing is answered."""
         await self.shares.end(self.user, job, user)
 
 
 class SharesHandler(_KeyHandler):
-    """``/api/v2/shares``."""
+    """``/api/v2/shares``: a list of jobs, which `pai list` shows."""
+
+    scope = Scope.READ
 
     @operation(
         Operation(
@@ -200,6 +226,8 @@ class SharesHandler(_KeyHandler):
 class SshLockoutsHandler(_KeyHandler):
     """``/api/v2/lockouts``."""
 
+    scope = Scope.ADMIN
+
     @operation(Operation("Users who are locked out.", answer=Lockouts, raises=(Forbidden,)))
     async def get(self) -> Lockouts:
         """Their names."""
@@ -208,6 +236,8 @@ class SshLockoutsHandler(_KeyHandler):
 
 class OneSshLockoutHandler(_KeyHandler):
     """``/api/v2/lockouts/{user}``."""
+
+    scope = Scope.ADMIN
 
     @operation(
         Operation(

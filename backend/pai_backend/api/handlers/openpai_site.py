@@ -1,21 +1,18 @@
-"""Paths of OpenPAI about a site as a whole: storages, groups, nodes and pods."""
+"""Paths of OpenPAI about a site as a whole: storages, nodes and pods."""
 
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.site_wire import (
-    GroupList,
     NodeObjects,
     PodObjects,
     StorageDetail,
     StorageSummary,
-    UserGroup,
 )
-from pai_backend.api.openpai.wire import UserList
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import PodsQuery, StoragesQuery
 from pai_backend.api.services.openpai_site import OpenpaiSiteService
-from pai_backend.model.errors import Forbidden, NoSuchGroup, NoSuchStorage
+from pai_backend.model.errors import Forbidden, NoSuchStorage
 
 
 class _SiteHandler(ApiHandler):
@@ -43,35 +40,6 @@ class OneStorageHandler(_SiteHandler):
     async def get(self, storage: str) -> StorageDetail:
         """The storage, without where it is."""
         return self.site.storage(self.user, storage)
-
-
-class GroupsHandler(_SiteHandler):
-    """``/api/v2/groups``."""
-
-    @operation(Operation("The groups of users.", answer=GroupList))
-    async def get(self) -> GroupList:
-        """Everybody, and administrators."""
-        return self.site.groups(self.user)
-
-
-class OneGroupHandler(_SiteHandler):
-    """``/api/v2/groups/{group}``."""
-
-    @operation(Operation("A group of users.", answer=UserGroup, raises=(NoSuchGroup,)))
-    async def get(self, group: str) -> UserGroup:
-        """The group and what it may use."""
-        return self.site.group(self.user, group)
-
-
-class GroupMembersHandler(_SiteHandler):
-    """``/api/v2/groups/{group}/userlist``."""
-
-    @operation(
-        Operation("The users of a group that the caller may see.", answer=UserList, raises=(NoSuchGroup,)),
-    )
-    async def get(self, group: str) -> UserList:
-        """All for an admin, oneself for others."""
-        return await self.site.members(self.user, group)
 
 
 class KubernetesNodesHandler(_SiteHandler):

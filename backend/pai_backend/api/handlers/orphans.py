@@ -7,10 +7,13 @@ from pai_backend.api.operation import Operation, operation
 from pai_backend.api.orphan_wire import OrphanList
 from pai_backend.api.services.orphans import OrphanService
 from pai_backend.model.errors import Forbidden, NoSuchTask
+from pai_backend.model.scope import Scope
 
 
 class OrphansHandler(ApiHandler):
     """``/api/v2/cluster/orphans``."""
+
+    scope = Scope.ADMIN
 
     @operation(
         Operation(
@@ -26,6 +29,8 @@ class OrphansHandler(ApiHandler):
 
 class OneOrphanHandler(ApiHandler):
     """``/api/v2/cluster/orphans/{task}``."""
+
+    scope = Scope.ADMIN
 
     @operation(Operation("End such a task; for administrators.", status=204, raises=(Forbidden, NoSuchTask)))
     async def delete(self, task: str) -> None:

@@ -25,6 +25,7 @@ from pai_backend.model.errors import (
     TooLarge,
     Unavailable,
 )
+from pai_backend.model.scope import Scope
 from pai_backend.storage.files import FileInfo
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 class FileHandler(ApiHandler):
     """``/api/v2/fs/{path}``; the path may hold slashes."""
+
+    scope = Scope.FILES
 
     _receiving: Receiving | None = None
     _abandoned: asyncio.Task[None] | None = None

@@ -36,6 +36,7 @@ from pai_backend.model.errors import (
     Unavailable,
 )
 from pai_backend.model.job import Job
+from pai_backend.model.scope import Scope
 from pai_backend.model.spec import Dialect
 
 VERSION = 1
@@ -177,12 +178,14 @@ class JobConfigV1Handler(JobHandler):
     @operation(Operation("The submitted document.", media_type="application/json", raises=(NoSuchJob,)))
     async def get(self, *path: str) -> None:
         """The document."""
-        text, media_type = await self.jobs.document(self.user, job_id(path))
+        text, media_type, _ = await self.jobs.document(self.user, job_id(path))
         self.write_document(text, media_type)
 
 
 class JobSshV1Handler(JobHandler):
     """``/api/v1/jobs/{job}/ssh`` and the same below a user."""
+
+    scope = Scope.SSH
 
     @operation(Operation("How to log in to a job's tasks.", answer=JobSsh, raises=(NoSuchJob, NoJobSsh, Unavailable)))
     async def get(self, *path: str) -> JobSsh:

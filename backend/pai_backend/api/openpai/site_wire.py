@@ -37,6 +37,8 @@ class Acls(Camel):
 
     admin: bool
     virtual_clusters: tuple[str, ...]
+    manages: tuple[str, ...] = Field(description="Virtual clusters that members manage.")
+    everything: bool = Field(description="Members may use every virtual cluster, also later ones.")
     storage_configs: tuple[str, ...]
 
 
@@ -47,11 +49,12 @@ class GroupExtension(Camel):
 
 
 class UserGroup(Camel):
-    """A group of users. There are two: everybody, and administrators."""
+    """A group of users. `default` has every user and `admingroup` every administrator."""
 
     groupname: str
     description: str
-    external_name: str = ""
+    external_name: str = Field(default="", description="Name of the group at the provider that signs users in.")
+    members: tuple[str, ...] = Field(description="Users in it, of these two groups none.")
     extension: GroupExtension
 
 

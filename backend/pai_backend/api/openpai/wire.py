@@ -311,6 +311,9 @@ class TokenWire(Camel):
     application: bool
     created_time: int
     expires_time: int | None
+    name: str
+    scopes: tuple[str, ...] = Field(description="What it is limited to; empty: everything that its user may.")
+    last_used_time: int | None = Field(description="To the minute; of application tokens.")
 
 
 class TokenList(Camel):
@@ -343,6 +346,15 @@ class UserExtension(Camel):
     ssh_keys: tuple[SshKey, ...]
 
 
+class VcGrantsWire(Camel):
+    """Virtual clusters that were granted to a user or a group itself."""
+
+    use: tuple[str, ...] = Field(description="They may submit to these.")
+    manages: tuple[str, ...] = Field(
+        description="They may submit to these, see and change all jobs of these, and grant these to others."
+    )
+
+
 class UserWire(Camel):
     """A user."""
 
@@ -350,9 +362,31 @@ class UserWire(Camel):
     email: str
     grouplist: tuple[str, ...]
     admin: bool
-    virtual_cluster: tuple[str, ...]
+    virtual_cluster: tuple[str, ...] = Field(description="All that the user may submit to, by whatever grant.")
+    manages: tuple[str, ...] = Field(description="All that the user manages, by whatever grant.")
+    own: VcGrantsWire = Field(description="What is granted to the user and not to one of their groups.")
+    disabled: bool = Field(description="All requests and logins are refused.")
+    configured: bool = Field(
+        description="Rights, password and mail address are set in the configuration of the backend."
+    )
     storage_config: tuple[str, ...]
     extension: UserExtension
+
+
+class HoldingsWire(Camel):
+    """What belongs to a user, or lets them in: what disabling or removing the user is about."""
+
+    active_jobs: tuple[str, ...] = Field(description="Names of jobs that have not ended. They bar a removal.")
+    ended_jobs: int = Field(description="They stay, for administrators to see.")
+    addresses: tuple[str, ...] = Field(description="Workspace names. The heir gets them.")
+    templates: int = Field(description="The heir gets them.")
+    drafts: int = Field(description="The heir gets them.")
+    files: str = Field(description="Directory of the user in the default file system. It stays.")
+    keys: int = Field(description="Registered SSH keys. They end.")
+    certificates: int = Field(description="SSH certificates. They end.")
+    tokens: int = Field(description="Sessions and application tokens. They end.")
+    shares_given: int = Field(description="Shares and links of the user's jobs. They end with the jobs.")
+    shares_taken: int = Field(description="Jobs of others that the user may enter. These shares end.")
 
 
 class UserList(RootModel[tuple[UserWire, ...]]):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pai_backend.access.hostca import authority_line, host_ca_public_key
 from pai_backend.access.keys import gateway_host_public_key, gateway_known_hosts, parse_public_key
+from pai_backend.access.proxy.shared import opens
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext, PublicAddress
-from pai_backend.api.queries import TaskQuery, TicketQuery
+from pai_backend.api.queries import TicketQuery
 from pai_backend.api.services.jobs import JobService
-from pai_backend.api.services.shares import find_entered
+from pai_backend.api.services.shares import find_entered, find_service
 from pai_backend.api.wire import GatewayWire, SshAnswer, Ticket
 from pai_backend.auth.policy import may_enter
 from pai_backend.auth.users import User
-from pai_backend.model.alias import Target
-from pai_backend.model.errors import Forbidden, NoSuchService, NoSuchTask, Unavailable
+from pai_backend.model.errors import Forbidden, Unavailable
 from pai_backend.model.job import Job, NewEvent
-from pai_backend.model.rights import EVERYTHING, SSH_LABEL
+from pai_backend.model.rights import EVERYTHING
 
 
 class AccessService:
@@ -57,11 +57,14 @@ class AccessService:
     async def ticket(self, user: User, name: str, label: str, query: TicketQuery) -> Ticket:
         """A one-time sign-in to a service. Raises NoSuchJob, NoSuchTask, NoSuchService, Forbidden.
 
-        The service of another user's job is for administrators who say why, and its owner is told by an event.
+        The service of another user's job is for those with whom it is shared, and for administrators who say why: its
+        owner is told by an event.
         """
-        job = await self._jobs.find(user, name)
+        job, share = await find_entered(self._ctx, user, name)
+        if share is not None and not opens(share.limits, label):
+            raise Forbidden(f"The service {label[:100]} of the job {job.id} is not shared with you.")
         target = find_service(job, label, query)
-        as_admin = not may_enter(user, job)
+        as_admin = not may_enter(user, job) and not await self._ctx.proxy.is_shared(job, target, user.name)
         if as_admin:
             await enter_as_admin(self._ctx, user, job, query.reason, f"service {label}")
         grant = await self._ctx.proxy.grant(job, target, user, self._ctx.site.base_url, as_admin=as_admin)
@@ -94,20 +97,3 @@ async def enter_as_admin(ctx: ApiContext, user: User, job: Job, reason: str, way
         )
     said = {"user": user.name, "way": way, "reason": reason.strip()}
     await ctx.store.events.note(job.uid, [NewEvent("job.admin-entry", said)], ctx.clock())
-
-
-def find_service(job: Job, label: str, query: TaskQuery) -> Target:
-    """The service that is meant. Raises NoSuchService, NoSuchTask."""
-    owners = [role for role in job.spec.task_roles if any(port.label == label for port in role.ports)]
-    if query.role is not None:
-        owners = [role for role in owners if role.name == query.role]
-    if not owners or label == SSH_LABEL:
-        labels = dict.fromkeys(port.label for role in job.spec.task_roles for port in role.ports)
-        labels.pop(SSH_LABEL, None)
-        where = f"task role {query.role}" if query.role is not None else f"job {job.id}"
-        raise NoSuchService(f"The {where} has no service {label}.", hint=f"The job has: {', '.join(labels)}.")
-    if query.index >= owners[0].instances:
-        raise NoSuchTask(
-            f"The task role {owners[0].name} has no task {query.index}.", hint=f"It has 0 to {owners[0].instances - 1}."
-        )
-    return Target(owners[0].name, query.index, label)

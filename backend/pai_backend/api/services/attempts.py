@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pai_backend.api.context import ApiContext
+from pai_backend.api import present
+from pai_backend.api.context import ApiContext, PublicAddress
+from pai_backend.api.large_texts import in_turn
 from pai_backend.api.openpai import jobs as openpai
 from pai_backend.api.openpai.wire import JobAttempt, JobAttempts, OpenPaiDetail, TaskWithRuns
 from pai_backend.api.services.jobs import JobService
+from pai_backend.api.wire import AttemptList, AttemptWire
 from pai_backend.auth.users import User
 from pai_backend.lifecycle.retry import RESTARTED
 from pai_backend.model.errors import NoSuchTask
@@ -36,6 +39,18 @@ class AttemptService:
             tuple(openpai.job_attempt(attempt_of(job, number, tasks, retries), gateway) for number in numbers)
         )
 
+    async def ours(self, user: User, name: str) -> AttemptList:
+        """Every attempt with every run of its tasks, the latest first. Raises NoSuchJob."""
+        job = await self._jobs.find(user, name)
+        tasks, retries = await self._kept(job)
+        gateway = self._ctx.gateway()
+
+        def made() -> AttemptList:
+            attempts = (attempt_of(job, number, tasks, retries) for number in range(job.attempt, -1, -1))
+            return AttemptList(data=tuple(_shown(attempt, gateway) for attempt in attempts))
+
+        return await in_turn(made)
+
     async def one(self, user: User, name: str, number: int) -> JobAttempt:
         """One attempt of the retry history. Raises NoSuchJob, NoSuchTask."""
         return openpai.job_attempt(await self._attempt(user, name, number), self._ctx.gateway())
@@ -59,9 +74,20 @@ class AttemptService:
         """All runs of all tasks, oldest first, and the retries of the job; nothing is read when there were none."""
         if job.attempt == 0 and all(task.attempt == 0 for task in job.tasks):
             return list(job.tasks), []
-        tasks = [Task.model_validate(body) for body in await self._ctx.store.jobs.past_tasks(job.uid)]
+        bodies = await self._ctx.store.jobs.past_tasks(job.uid)
+        tasks = await in_turn(lambda: [Task.model_validate(body) for body in bodies])  # there may be thousands
         # A retry more or less while the two are read does no harm: the job's own attempts bound what is shown.
         return tasks, await self._ctx.store.events.of_job(job.uid, limit=job.attempt + 1, type_="job.retry")
+
+
+def _shown(attempt: openpai.Attempt, gateway: PublicAddress | None) -> AttemptWire:
+    return AttemptWire(
+        number=attempt.number,
+        created_time=attempt.created,
+        completed_time=attempt.completed,
+        retry_reason=attempt.retry_reason,
+        runs=tuple(present.task_wire(attempt.job, run, gateway) for runs in attempt.runs.values() for run in runs),
+    )
 
 
 def attempt_of(job: Job, number: int, tasks: Sequence[Task], retries: Sequence[Event]) -> openpai.Attempt:

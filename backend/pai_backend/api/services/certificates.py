@@ -19,7 +19,7 @@ from pai_backend.model.alias import task_alias
 from pai_backend.model.errors import Forbidden, InvalidParameters
 from pai_backend.model.job import Job, State
 from pai_backend.model.rights import limits_of, narrower, words_of
-from pai_backend.store.base import JobFilter
+from pai_backend.store.base import JobFilter, Sight
 from pai_backend.store.grants import Act, Certificate, Share, UserCa
 
 _LIVING = tuple(state for state in State if not state.final)
@@ -42,6 +42,7 @@ class CertificateService:
         """
         act = self._act(user)
         key = parse_public_key(new.public_key)
+        end = act.at + timedelta(seconds=new.lifetime_s)
         terms = Certificate(
             serial=0,
             user=user.name,
@@ -50,7 +51,7 @@ class CertificateService:
             principals=(),
             limits=limits_of(new.only, pty=new.pty),
             issued_at=act.at,
-            expires_at=act.at + timedelta(seconds=new.lifetime_s),
+            expires_at=user.until(end) or end,
             made_by=user.maker,
         )
         if new.job is None:
@@ -92,7 +93,7 @@ class CertificateService:
 
     async def _of_all(self, terms: Certificate, user: User) -> Certificate:
         """For all jobs of the caller that have not ended, the newest if there are very many."""
-        wanted = JobFilter(user=user.name, states=_LIVING, limit=MOST_PRINCIPALS, count=False)
+        wanted = JobFilter(sight=Sight(user.name), states=_LIVING, limit=MOST_PRINCIPALS, count=False)
         jobs, _ = await self._ctx.store.jobs.page(wanted)
         if not jobs:
             raise InvalidParameters(

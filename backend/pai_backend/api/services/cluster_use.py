@@ -26,6 +26,7 @@ from pai_backend.scheduling.jobs.usage import (
     use_of_clusters,
     use_of_nodes,
 )
+from pai_backend.scheduling.queue.policy import most_gpus
 
 MOST_ROWS = 100
 """Jobs listed of one virtual cluster, each of those that run and those that wait."""
@@ -40,16 +41,18 @@ class ClusterUseService:
     async def use(self, user: User) -> bytes:
         """ClusterUseWire as JSON, made once for each user and state of the cluster."""
         now = await self._ctx.snapshots.now()
-        return await now.answer(("use", user.name, user.admin), lambda: self._use(now, user))
+        rights = user.name, user.admin, user.manages, user.virtual_clusters
+        return await now.answer(("use", *rights), lambda: self._use(now, user))
 
     def _use(self, now: Snapshot, user: User) -> ClusterUseWire:
-        cluster, sizing, rules = now.placer.ledger, now.placer.sizing, now.rules
+        cluster, sizing = now.placer.ledger, now.placer.sizing
         found = use_of_clusters(cluster, sizing, self._names(now), now.jobs)
         return ClusterUseWire(
             user=user.name,
             admin=user.admin,
             shared=sizing.shared,
-            virtual_clusters=tuple(_cluster(each, user, granted=rules.granted(user, each.name)) for each in found),
+            images=self._ctx.site.images,
+            virtual_clusters=tuple(_cluster(each, user, now) for each in found),
             nodes=tuple(_node(each) for each in use_of_nodes(cluster, sizing, now.nodes, now.jobs)),
         )
 
@@ -61,13 +64,14 @@ class ClusterUseService:
         return known + gone
 
 
-def _cluster(use: ClusterUse, user: User, *, granted: bool) -> VirtualClusterUse:
+def _cluster(use: ClusterUse, user: User, now: Snapshot) -> VirtualClusterUse:
     own_first = sorted(use.running, key=lambda each: each.job.user != user.name)
     listed = [each for each in own_first if may_see(user, each.job)][:MOST_ROWS]
     in_line = [each for each in use.waiting if may_see(user, each.job)][:MOST_ROWS]
     return VirtualClusterUse(
         name=use.name,
-        granted=granted,
+        granted=now.rules.granted(user, use.name),
+        most_gpus=most_gpus(now.rules.policy, use.name, user.name),
         cells=tuple(_cells(each) for each in use.cells),
         running=tuple(_running(each) for each in listed),
         unlisted_jobs=len(use.running) - len(listed),

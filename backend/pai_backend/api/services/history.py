@@ -9,6 +9,7 @@ from pai_backend.api.openpai import events as openpai_events
 from pai_backend.api.openpai.wire import JobEvents
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.wire import EventList, PlacedEvent
+from pai_backend.auth.policy import sight_of
 from pai_backend.auth.users import User
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event
@@ -57,10 +58,9 @@ class HistoryService:
 
     async def follow_all(self, user: User, position: str | None) -> AsyncIterator[PlacedEvent]:
         """Events of all jobs that the user may see, from a position on or from now; never ends by itself."""
-        only = None if user.admin else user.name
         while True:
             seen = self._ctx.changes.number
-            events, position = await self._ctx.store.events.recent(position, only, PAGE)
+            events, position = await self._ctx.store.events.recent(position, sight_of(user), PAGE)
             for event in events:
                 yield PlacedEvent(position=position, event=event)
             if not events:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pai_backend.api.context import ApiContext
 from pai_backend.api.openpai.jobs import milliseconds
 from pai_backend.api.openpai.wire import (
@@ -10,10 +12,11 @@ from pai_backend.api.openpai.wire import (
     TokenList,
     TokenWire,
 )
-from pai_backend.api.queries import PasswordLogin
+from pai_backend.api.queries import PasswordLogin, TokenQuery, words
 from pai_backend.auth.identity import digest
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden
+from pai_backend.model.errors import Forbidden, InvalidParameters
+from pai_backend.model.scope import Scope
 from pai_backend.store.base import AccessToken
 
 ID_DIGITS = 16  # of a token's digest: enough to name it, of no use to a reader of the database
@@ -42,10 +45,15 @@ class IdentityService:
             data=shown,
         )
 
-    async def make_token(self, user: User) -> NewToken:
-        """A new application token of the caller. Raises Forbidden for application tokens."""
+    async def make_token(self, user: User, query: TokenQuery) -> NewToken:
+        """A new application token of the caller. Raises Forbidden for application tokens, InvalidParameters."""
         require_person(user)
-        token = await self._ctx.identity.make_application_token(user)
+        unknown = [each for each in words(query.scopes) if each not in list(Scope)]
+        if unknown:
+            raise InvalidParameters(f"{unknown[0][:40]!r} is not a scope.", hint=f"Scopes are: {', '.join(Scope)}.")
+        scopes = frozenset(map(Scope, words(query.scopes)))
+        life = None if query.lifetime_s is None else timedelta(seconds=query.lifetime_s)
+        token = await self._ctx.identity.make_application_token(user, query.name, scopes, life)
         return NewToken(token=token, application=True, id=digest(token)[:ID_DIGITS])
 
     async def revoke(self, user: User, token: str, source: str) -> None:
@@ -68,4 +76,7 @@ def _shown(token: AccessToken) -> TokenWire:
         application=token.application,
         created_time=milliseconds(token.created_at),
         expires_time=milliseconds(token.expires_at) if token.expires_at is not None else None,
+        name=token.name,
+        scopes=tuple(sorted(token.scopes)),
+        last_used_time=milliseconds(token.last_used_at) if token.last_used_at is not None else None,
     )

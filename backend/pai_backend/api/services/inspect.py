@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from pai_backend.api.cells_wire import AffinityGroup, AffinityGroups, CellList, CellsOfClusters, ClusterCells
 from pai_backend.api.context import ApiContext
+from pai_backend.auth.policy import administers, sight_of
 from pai_backend.auth.users import User
 from pai_backend.model.errors import NoSuchJob, NoVirtualCluster
 from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.core.inspect import cluster_status, group_status, physical_status, virtual_status
+from pai_backend.scheduling.request import Group
 
 
 class InspectService:
@@ -47,14 +49,14 @@ class InspectService:
     async def groups(self, user: User) -> bytes:
         """Groups that have cells, of the user's jobs, or of all for an admin: AffinityGroups."""
         now = await self._ctx.snapshots.now()
-        key = ("groups", None if user.admin else user.name)
+        key = ("groups", sight_of(user))
         return await now.answer(key, lambda: _groups(now.placer.ledger, user))
 
     async def group(self, user: User, name: str) -> bytes:
         """One of them: AffinityGroup. Raises NoSuchJob, also when the user may not see it."""
         now = await self._ctx.snapshots.now()
         held = now.placer.ledger.groups.get(name)
-        if held is None or not _may_see(user, name):
+        if held is None or not _may_see(user, held.group):
             hint = "Groups that wait have no cells and are not listed; `/v1/inspect/affinitygroups/` lists the others."
             raise NoSuchJob(f"There is no affinity group {name[:300]!r} with cells.", hint=hint)
         return await now.answer(("group", name), lambda: AffinityGroup.model_validate(group_status(held)))
@@ -66,9 +68,9 @@ def _virtual(cluster: Ledger) -> CellsOfClusters:
 
 
 def _groups(cluster: Ledger, user: User) -> AffinityGroups:
-    shown = (group_status(each) for each in cluster.groups.values() if _may_see(user, each.group.name))
+    shown = (group_status(each) for each in cluster.groups.values() if _may_see(user, each.group))
     return AffinityGroups(items=tuple(AffinityGroup.model_validate(each) for each in shown))
 
 
-def _may_see(user: User, group: str) -> bool:
-    return user.admin or group.partition("~")[0] == user.name
+def _may_see(user: User, group: Group) -> bool:
+    return group.name.partition("~")[0] == user.name or administers(user, group.vc)

@@ -119,6 +119,10 @@ class JobKeyService:
 
     async def _take(self, user: User, job: Job, pem: str, source: str) -> str:
         """Write down that the key is taken. What an application token has taken ends with that token."""
+        if user.token_ends_at is not None:  # a job's key has no end that could be set to that of the token
+            raise Forbidden(
+                "A token that expires cannot take the key of a job.", hint="Have a key of your own certified instead."
+            )
         fingerprint = parse_public_key(public_line(pem)).fingerprint
         act = Act(user.name, self._ctx.clock(), source)
         await self._ctx.store.grants.note("job-key.taken", user.name, fingerprint, act, job.uid, user.maker)

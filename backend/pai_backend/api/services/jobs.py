@@ -15,6 +15,7 @@ from pai_backend.api.context import ApiContext, CellRules
 from pai_backend.api.large_texts import in_turn
 from pai_backend.api.staleness import staleness_of
 from pai_backend.api.wire import JobDetail, Said, Submitted, Validation
+from pai_backend.auth.identity import user_of
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
 from pai_backend.launch.directories import TaskReach, directories
@@ -38,6 +39,7 @@ from pai_backend.model.scrub import texts
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.model.validation import nearest
 from pai_backend.protocol import Document, place_of, read_document
+from pai_backend.protocol.kept_secrets import with_kept
 from pai_backend.protocol.mask import masked
 from pai_backend.protocol.plugins import KEY as PLUGINS
 from pai_backend.protocol.position import path_text
@@ -68,6 +70,8 @@ class SubmitTerms:
     """The workspace name instead of the document's; empty: none."""
     key: str = ""
     """``Idempotency-Key``: the same submission again, with the same key, is answered with the same job."""
+    secrets_of: str | None = None
+    """A job of the user's whose secrets take the place of masked values."""
 
 
 class JobService:
@@ -86,10 +90,10 @@ class JobService:
     async def create(self, user: User, text: bytes, filename: str, terms: SubmitTerms) -> Job:
         """Take a document and store a waiting job; with ``replace`` in the place of the one that has its name.
 
-        Raises DocumentError, InvalidParameters (bad ``terms``), NoVirtualCluster, Forbidden (a virtual cluster, or no
-        account for their tasks), NoSuchStorage, NameTaken, AddressTaken.
+        Raises DocumentError, InvalidParameters (bad ``terms``), NoSuchJob (``secrets_of``), NoVirtualCluster, Forbidden
+        (a virtual cluster, or no account for their tasks), NoSuchStorage, NameTaken, AddressTaken.
         """
-        document, warnings = await self.read(user, text, filename)
+        document, warnings = await self.read_new(user, text, filename, terms.secrets_of)
         if terms.name is None:
             _check_name(document)
         spec = _addressed(_renamed(document.spec, terms.name), terms.address)
@@ -101,19 +105,19 @@ class JobService:
             job,
             text,
             filename,
-            _media_type(filename, text),
+            document_type(filename, text),
             events,
             secrets=document.secrets,
             replace=terms.replace,
             key=key,
         )
 
-    async def validate(self, user: User, text: bytes, filename: str) -> Validation:
+    async def validate(self, user: User, text: bytes, filename: str, secrets_of: str | None = None) -> Validation:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
         try:
-            document, warnings = await self.read(user, text, filename)
+            document, warnings = await self.read_new(user, text, filename, secrets_of)
             _check_name(document)
-        except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage) as error:
+        except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage, NoSuchJob) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)
             return Validation(valid=False, dialect=None, name=None, warnings=(), errors=errors, spec=None)
         return Validation(
@@ -164,10 +168,11 @@ class JobService:
         job = await self.own(user, name, "start")
         if job.state.final:
             self._ctx.limits.submissions.take(user.name)
-            owner = user if user.name == job.user else User(job.user)
-            if await self._ctx.identity.accounts.get(owner.name) is None:
+            account = await self._ctx.identity.accounts.get(job.user)
+            if account is None:
                 message = f"The job {job.id} cannot run again: its user has been removed."
                 raise ReadOnlyJob(message, hint="Submit its document as a job of your own.")
+            owner = user_of(account)
             text, filename, _media_type = await self._ctx.store.jobs.document(job.uid)
             try:
                 await self.read(owner, text, filename)
@@ -204,16 +209,37 @@ class JobService:
         await self._ctx.store.jobs.untag(job.uid, tag)
         return Said(status=200, message=f"tag {tag} removed from job {job.name}")
 
-    async def document(self, user: User, name: str) -> tuple[bytes, str]:
-        """The submitted bytes and their media type; with its secrets masked for all but the owner. Raises NoSuchJob."""
+    async def document(self, user: User, name: str, *, mask: bool = False) -> tuple[bytes, str, bool]:
+        """The submitted bytes, their media type, and whether they hold secrets that the user may not read.
+
+        Those are masked, and with ``mask`` all are.
+
+        Raises NoSuchJob.
+        """
         job = await self.find(user, name)
         text, filename, _kept_type = await self._ctx.store.jobs.document(
             job.uid
         )  # older versions kept what clients said
-        media_type = _media_type(filename, text)
+        media_type = document_type(filename, text)
+        is_readable = may_read_secrets(user, job)
+        shown = text if is_readable and not mask else await in_turn(partial(masked, text))
+        return shown, media_type, not is_readable and shown != text
+
+    async def read_new(
+        self, user: User, text: bytes, filename: str, secrets_of: str | None
+    ) -> tuple[Document, tuple[DocumentWarning, ...]]:
+        """As :meth:`read`, for a document that is submitted: its masked values are those of an earlier job.
+
+        Raises DocumentError where a value is masked and that job has none, NoSuchJob when it is not the user's.
+        """
+        document, warnings = await self.read(user, text, filename)
+        if secrets_of is None:
+            return with_kept(document), warnings
+        job = await self.find(user, secrets_of)
         if not may_read_secrets(user, job):
-            text = await in_turn(partial(masked, text))
-        return text, media_type
+            raise NoSuchJob(f"You have no job {secrets_of[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+        kept = await self._ctx.store.jobs.secrets(job.uid)
+        return with_kept(document, kept, job.spec.env), warnings
 
     async def read(self, user: User, text: bytes, filename: str) -> tuple[Document, tuple[DocumentWarning, ...]]:
         """A document that this user may submit, and what is odd about it: read and looked at off the event loop."""
@@ -364,10 +390,11 @@ def _submission_key(terms: SubmitTerms, text: bytes, filename: str) -> Submissio
     if not terms.key.isascii() or not terms.key.isprintable() or len(terms.key) > MAX_KEY:
         raise InvalidParameters(f"An Idempotency-Key is printable ASCII of at most {MAX_KEY} characters.")
     said = repr((terms.name, terms.replace, terms.address, filename))
+    said += repr(terms.secrets_of) if terms.secrets_of is not None else ""
     return SubmissionKey.of(terms.key, text, said.encode("utf-8", "surrogatepass"))
 
 
-def _media_type(filename: str, text: bytes) -> str:
+def document_type(filename: str, text: bytes) -> str:
     """The document's media type, by its name or its text. What a client says it is could make a page of it."""
     by_content = "application/json" if _begins_as_json(text) else "application/yaml"
     return MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), by_content)
@@ -402,7 +429,8 @@ def _check_virtual_cluster(user: User, document: Document, known: Sequence[str],
         raise NoVirtualCluster(message, errors=[_fault(document, path, message, hint)], hint=hint)
     if not rules.granted(user, wanted):
         message = f"{user.name} may not use the virtual cluster {wanted}."
-        hint = f"Use one of: {', '.join(rules.grants[user.name]) or 'none'}; or ask the administrator for a grant."
+        usable = ", ".join(name for name in known if rules.granted(user, name)) or "none"
+        hint = f"Use one of: {usable}; or ask an administrator or its manager for a grant."
         raise Forbidden(message, errors=[_fault(document, path, message, hint)], hint=hint)
 
 

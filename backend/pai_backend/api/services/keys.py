@@ -89,7 +89,7 @@ class KeyService:
             comment=new.comment or parsed.comment,
             added_at=act.at,
             name=new.name,
-            expires_at=None if new.lifetime_s is None else act.at + timedelta(seconds=new.lifetime_s),
+            expires_at=user.until(None if new.lifetime_s is None else act.at + timedelta(seconds=new.lifetime_s)),
             job=None if job is None else job.uid,
             replaces=new.replaces,
             made_by=user.maker,

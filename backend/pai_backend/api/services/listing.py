@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.queries import ListQuery, words
+from pai_backend.auth.policy import sight_of
 from pai_backend.auth.users import User
 from pai_backend.model.job import State
 from pai_backend.store.base import JobFilter, JobSummary
@@ -25,7 +26,7 @@ class ListService:
         field, _, direction = query.order.partition(",")
         limit = query.limit if query.limit is not None else default_limit
         which = JobFilter(
-            user=None if user.admin else user.name,
+            sight=sight_of(user),
             usernames=(owner,) if owner else words(query.username),
             states=_states(query.states, version),
             virtual_clusters=words(query.vc),
@@ -33,6 +34,7 @@ class ListService:
             with_tags=words(query.tags_contain),
             without_tags=words(query.tags_not_contain),
             keyword=query.keyword,
+            submitted_since=query.submitted_since,
             order=field,
             descending=direction != "ASC",
             offset=query.offset,

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
+from pai_backend.api.line_search import matching_lines
 from pai_backend.api.passages import LogPassage, read_passage
-from pai_backend.api.queries import FollowQuery, LogPlace, LogQuery
+from pai_backend.api.queries import FollowQuery, LogPlace, LogSearchQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
-from pai_backend.api.wire import LogLocation, LogLocations
+from pai_backend.api.wire import LogLocation, LogLocations, LogMatch, LogMatches
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
 from pai_backend.model.errors import NoSuchTask, Unavailable
@@ -20,6 +21,8 @@ from pai_backend.model.ids import JobUid, TaskUid, slot_of, task_uid
 from pai_backend.model.job import Job
 from pai_backend.model.scrub import Scrubber
 
+SEARCHED_BYTES = 8_388_608
+MAX_MATCHES = 500
 TAIL_BYTES = 16_384  # what OpenPAI's portal shows of a log's end
 
 
@@ -43,8 +46,8 @@ class LogService:
         self._ctx = ctx
         self._jobs = JobService(ctx)
 
-    async def read(self, user: User, name: str, query: LogQuery) -> LogPart:
-        """At most ``limit`` bytes from ``offset``; empty for a task that has not started.
+    async def read(self, user: User, name: str, query: LogPlace, limit: int) -> LogPart:
+        """At most ``limit`` bytes from ``query.offset``; empty for a task that has not started.
 
         Raises NoSuchJob, NoSuchTask.
         """
@@ -57,14 +60,46 @@ class LogService:
                 first, _ = await anext(pieces)
                 async for _at, piece in pieces:
                     data += piece
-                    if len(data) >= query.limit:
+                    if len(data) >= limit:
                         break
         except KeyError:
             await self._require_here(job, passage)
             return LogPart(first, b"")
         if not data and passage.over and not await self._has_any(passage):
             await self._require_here(job, passage)
-        return LogPart(first, bytes(data[: query.limit]))
+        return LogPart(first, bytes(data[:limit]))
+
+    async def search(self, user: User, name: str, query: LogSearchQuery) -> LogMatches:
+        """Lines that match, from ``offset`` on: in the next 8 MiB, or less when there are many.
+
+        Raises NoSuchJob, NoSuchTask, InvalidParameters for an expression that is invalid or takes too long.
+        """
+        part = await self.read(user, name, query, SEARCHED_BYTES + 1)
+        complete = len(part.data) <= SEARCHED_BYTES
+        data = part.data if complete else part.data[: part.data.rfind(b"\n", 0, SEARCHED_BYTES) + 1 or SEARCHED_BYTES]
+        found = await matching_lines(query.pattern, query.ignore_case, data, MAX_MATCHES)
+        full = len(found) == MAX_MATCHES
+        return LogMatches(
+            matches=tuple(LogMatch(offset=part.first + each.offset, text=each.text) for each in found),
+            next=part.first + (found[-1].end if full else len(data)),
+            complete=complete and not full,
+        )
+
+    async def whole(self, user: User, name: str, query: LogPlace) -> AsyncIterator[bytes]:
+        """All that there is from ``offset`` on. Raises NoSuchJob, NoSuchTask before the first byte is asked for."""
+        job = await self._jobs.find(user, name)
+        passage = self._passage(job, query)
+        scrubber = await self._scrubber(job, passage)
+        return self._whole(job, passage, scrubber)
+
+    async def _whole(self, job: Job, passage: LogPassage, scrubber: Scrubber) -> AsyncIterator[bytes]:
+        try:
+            async with aclosing(read_passage(self._ctx.engine, passage, scrubber)) as pieces:
+                async for _at, piece in pieces:
+                    if piece:
+                        yield piece
+        except KeyError:
+            await self._require_here(job, passage)
 
     async def follow(self, user: User, name: str, query: FollowQuery) -> AsyncIterator[bytes]:
         """The task's output from ``offset`` on until it has ended and all is read.

@@ -6,6 +6,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.queries import MoveBody
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.use_wire import MovedJob, MovedJobs
+from pai_backend.auth.policy import administers
 from pai_backend.auth.users import User
 from pai_backend.scheduling.jobs.reorder import Move
 
@@ -18,13 +19,14 @@ class MoveService:
         self._jobs = JobService(ctx)
 
     async def move(self, user: User, name: str, to: MoveBody) -> MovedJobs:
-        """Let a job stand elsewhere in its queue: users among their own jobs, administrators anywhere. Idempotent.
+        """Let a job stand elsewhere in its queue: users among their own jobs, who administers it anywhere. Idempotent.
 
         Raises NoSuchJob, also for another job that the user may not see, Forbidden, NotWaiting, OtherQueue.
         """
         job = await self._jobs.own(user, name, "move")
         other = None if to.other is None else await self._jobs.find(user, to.other)
-        move = Move(job.uid, to.side, None if other is None else other.uid, None if user.admin else user.name)
+        among = None if administers(user, job.virtual_cluster) else user.name
+        move = Move(job.uid, to.side, None if other is None else other.uid, among)
         shared = self._ctx.rules.sizing.shared
         moves = await self._ctx.store.jobs.request_move(move, user.name, self._ctx.clock(), shared=shared)
         named = {job.uid: job, **({} if other is None else {other.uid: other})}

@@ -1,4 +1,4 @@
-"""What OpenPAI's clients ask about a site: storages, groups, nodes and pods."""
+"""What OpenPAI's clients ask about a site: storages, nodes and pods."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from urllib.parse import urlsplit
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.openpai.site_wire import (
-    Acls,
     Condition,
     ContainerObject,
-    GroupExtension,
-    GroupList,
     Metadata,
     NodeAddress,
     NodeObject,
@@ -26,19 +23,15 @@ from pai_backend.api.openpai.site_wire import (
     StorageItem,
     StorageSummary,
     TaintObject,
-    UserGroup,
 )
-from pai_backend.api.openpai.wire import UserList
-from pai_backend.api.services.users import ADMINS, EVERYONE, UserService
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden, NoSuchGroup, NoSuchStorage
+from pai_backend.model.errors import Forbidden, NoSuchStorage
 from pai_backend.model.job import Job, State, Task
 from pai_backend.model.node import Node
 from pai_backend.model.spec import Resources
 from pai_backend.storage.reach import TeamMount
 
 GPU_RESOURCE = "nvidia.com/gpu"
-_ABOUT = {EVERYONE: "Every user.", ADMINS: "Administrators."}
 
 
 class OpenpaiSiteService:
@@ -49,39 +42,18 @@ class OpenpaiSiteService:
 
     def storages(self, user: User, *, default: bool) -> StorageSummary:
         """The storages granted to the user; none of them is one that jobs get without asking."""
-        granted = () if default else self._granted(user)
+        granted = () if default else storages_of(self._ctx, user)
         return StorageSummary(storages=tuple(StorageItem(name=each.name, volume_name=each.name) for each in granted))
 
     def storage(self, user: User, name: str) -> StorageDetail:
         """One of them. Raises NoSuchStorage, also for one that is not granted."""
-        found = next((each for each in self._granted(user) if each.name == name), None)
+        found = next((each for each in storages_of(self._ctx, user) if each.name == name), None)
         if found is None:
             raise NoSuchStorage(
                 f"There is no storage {name[:100]!r} for {user.name}.", hint="`GET /api/v2/storages` lists yours."
             )
         kind = "nfs" if urlsplit(found.uri).scheme == "nfs" else "other"
         return StorageDetail(name=found.name, volume_name=found.name, type=kind)
-
-    def groups(self, user: User) -> GroupList:
-        """Both groups, with what the caller, or an administrator, may use as a member."""
-        return GroupList((self.group(user, EVERYONE), self.group(user, ADMINS)))
-
-    def group(self, user: User, name: str) -> UserGroup:
-        """One of them. Raises NoSuchGroup."""
-        if name not in _ABOUT:
-            raise NoSuchGroup(f"There is no group {name[:100]!r}.", hint=f"There are: {EVERYONE}, {ADMINS}.")
-        acls = Acls(
-            admin=name == ADMINS,
-            virtual_clusters=self._ctx.virtual_clusters,
-            storage_configs=tuple(each.name for each in self._granted(user)),
-        )
-        return UserGroup(groupname=name, description=_ABOUT[name], extension=GroupExtension(acls=acls))
-
-    async def members(self, user: User, name: str) -> UserList:
-        """The users of a group that the caller may see. Raises NoSuchGroup."""
-        self.group(user, name)
-        known = (await UserService(self._ctx).users(user)).root
-        return UserList(tuple(each for each in known if name in each.grouplist))
 
     def nodes(self, user: User) -> NodeObjects:
         """All nodes. Raises Forbidden for all but administrators."""
@@ -94,9 +66,11 @@ class OpenpaiSiteService:
         jobs = await self._ctx.store.jobs.unfinished()
         return PodObjects(items=tuple(pod for job in jobs for task in job.tasks for pod in _pods(job, task)))
 
-    def _granted(self, user: User) -> list[TeamMount]:
-        mounts = self._ctx.files.mounts if self._ctx.files is not None else ()
-        return sorted((each for each in mounts if each.granted_to(user.name)), key=lambda one: one.name)
+
+def storages_of(ctx: ApiContext, user: User) -> list[TeamMount]:
+    """The team storages granted to a user, by name."""
+    mounts = ctx.files.mounts if ctx.files is not None else ()
+    return sorted((each for each in mounts if each.granted_to(user.name)), key=lambda one: one.name)
 
 
 def _require_admin(user: User) -> None:

@@ -1,20 +1,28 @@
-"""Shares: jobs that their owners let other users enter by SSH, and nothing else."""
+"""Shares: jobs that their owners let other users enter, and links to one service."""
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 
 from pai_backend.access.broker.rights import is_living
+from pai_backend.access.proxy.shared import digest_of, opens
 from pai_backend.api.context import ApiContext
-from pai_backend.api.key_wire import NewShare, ShareList, ShareQuery, ShareWire
+from pai_backend.api.key_wire import MadeLink, NewLink, NewShare, ShareList, ShareQuery, ShareWire
+from pai_backend.api.queries import TaskQuery
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.keys import require_account
 from pai_backend.auth.policy import may_enter, may_see
+from pai_backend.auth.tokens import TOKEN_BYTES
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchJob, NoSuchService
+from pai_backend.model.alias import Target, service_alias
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchJob, NoSuchService, NoSuchTask
 from pai_backend.model.job import Job
-from pai_backend.model.rights import limits_of, words_of
-from pai_backend.store.grants import Act, Share
+from pai_backend.model.rights import PORT, SSH_LABEL, limits_of, words_of
+from pai_backend.store.grants import GROUP, Act, Share
+
+LINK = "link:"
+"""What the names of links begin with."""
 
 
 async def find_entered(ctx: ApiContext, user: User, name: str) -> tuple[Job, Share | None]:
@@ -25,12 +33,28 @@ async def find_entered(ctx: ApiContext, user: User, name: str) -> tuple[Job, Sha
     job = await ctx.store.jobs.find(name, user.name)
     if may_see(user, job):
         return job, None
-    now = ctx.clock()
-    for share in await ctx.store.grants.shares(job.uid):
-        if share.user == user.name and is_living(share, now):
+    for share in await ctx.store.grants.shares_in_force(job.uid, ctx.clock()):
+        if share.is_for(user.name):
             return job, share
     # In the store's own words, so that a hidden job and one that does not exist look alike.
     raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+
+
+def find_service(job: Job, label: str, query: TaskQuery) -> Target:
+    """The service that is meant. Raises NoSuchService, NoSuchTask."""
+    owners = [role for role in job.spec.task_roles if any(port.label == label for port in role.ports)]
+    if query.role is not None:
+        owners = [role for role in owners if role.name == query.role]
+    if not owners or label == SSH_LABEL:
+        labels = dict.fromkeys(port.label for role in job.spec.task_roles for port in role.ports)
+        labels.pop(SSH_LABEL, None)
+        where = f"task role {query.role}" if query.role is not None else f"job {job.id}"
+        raise NoSuchService(f"The {where} has no service {label}.", hint=f"The job has: {', '.join(labels)}.")
+    if query.index >= owners[0].instances:
+        raise NoSuchTask(
+            f"The task role {owners[0].name} has no task {query.index}.", hint=f"It has 0 to {owners[0].instances - 1}."
+        )
+    return Target(owners[0].name, query.index, label)
 
 
 class ShareService:
@@ -54,26 +78,61 @@ class ShareService:
         return ShareList(data=tuple([_shown(share, await self._ctx.store.jobs.get(share.job)) for share in shares]))
 
     async def give(self, user: User, name: str, new: NewShare) -> ShareWire:
-        """Let a user into the caller's job, on these terms instead of earlier ones.
+        """Let a user or a group into the caller's job, on these terms instead of earlier ones.
 
-        Raises NoSuchJob, Forbidden, NoSuchUser, NoSuchService (a port's label), InvalidParameters, ReadOnlyJob.
+        Raises NoSuchJob, Forbidden, NoSuchUser, NoSuchGroup, NoSuchService (a port's label), InvalidParameters,
+        ReadOnlyJob.
         """
-        job = await JobService(self._ctx).find(user, name)
-        if not may_enter(user, job):
-            raise Forbidden(f"Only {job.user} may share the job {job.id}.", hint="Ask its owner.")
-        await require_account(self._ctx, new.user)
+        job = await self._of_owner(user, name)
+        if not new.user.startswith(GROUP):
+            await require_account(self._ctx, new.user)
         if new.user == job.user:
             raise InvalidParameters(f"The job is {job.user}'s own.", hint="Name another user.")
         limits = limits_of(new.only)
         _check_ports(job, limits.ports or ())
         act = Act(user.name, self._ctx.clock(), self._source)
         end = None if new.lifetime_s is None else act.at + timedelta(seconds=new.lifetime_s)
-        share = Share(job.uid, new.user, limits, act.at, user.name, end, user.maker)
+        share = Share(job.uid, new.user, limits, act.at, user.name, user.until(end), user.maker)
         await self._ctx.store.grants.share(share, act)
         return _shown(share, job)
 
+    async def link(self, user: User, name: str, new: NewLink) -> MadeLink:
+        """A new link to one service of the caller's job, for reading. Its token is not kept and shown this once.
+
+        Raises NoSuchJob, Forbidden, NoSuchService, NoSuchTask, InvalidParameters (too many), ReadOnlyJob.
+        """
+        job = await self._of_owner(user, name)
+        target = find_service(job, new.label, TaskQuery(role=new.role, index=new.index))
+        service = service_alias(job.alias, job.spec, target.role, target.index, new.label)
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        link = digest_of(token)
+        act = Act(user.name, self._ctx.clock(), self._source)
+        share = Share(
+            job=job.uid,
+            user=f"{LINK}{link[:12]}",
+            limits=limits_of([f"{PORT}{new.label}"]),
+            created_at=act.at,
+            created_by=user.name,
+            expires_at=user.until(act.at + timedelta(seconds=new.lifetime_s)),
+            made_by=user.maker,
+            link=link,
+            service=service,
+        )
+        await self._ctx.store.grants.share(share, act)
+        url = self._ctx.proxy.link_to(service, self._ctx.site.base_url, token)
+        return MadeLink(**dict(_shown(share, job)), url=url)
+
+    async def _of_owner(self, user: User, name: str) -> Job:
+        job = await JobService(self._ctx).find(user, name)
+        if not may_enter(user, job):
+            raise Forbidden(f"Only {job.user} may share the job {job.id}.", hint="Ask its owner.")
+        return job
+
     async def end(self, user: User, name: str, with_user: str) -> None:
-        """End a user's share; live logins are cut. Raises NoSuchJob, Forbidden, NoSuchShare."""
+        """End the share of a user or a group, or a link: live logins and requests are cut.
+
+        Raises NoSuchJob, Forbidden, NoSuchShare.
+        """
         job = await JobService(self._ctx).own(user, name, "share")
         act = Act(user.name, self._ctx.clock(), self._source)
         await self._ctx.store.grants.unshare(job.uid, with_user, act)
@@ -86,12 +145,26 @@ def _check_ports(job: Job, labels: tuple[str, ...]) -> None:
             raise NoSuchService(f"The job {job.id} has no port {label[:100]}.", hint=f"It has: {', '.join(known)}.")
 
 
+def _services(share: Share, job: Job) -> tuple[str, ...]:
+    """Labels of the services that it opens: of all of them those that the document asks for."""
+    named = share.limits.ports or ()
+    offered = {
+        port.label: None
+        for role in job.spec.task_roles
+        for port in role.ports
+        if port.label != SSH_LABEL and (port.label in named or not port.implicit) and opens(share.limits, port.label)
+    }
+    return tuple(offered)
+
+
 def _shown(share: Share, job: Job) -> ShareWire:
     return ShareWire(
         job=job.id,
         uid=job.uid,
         alias=job.alias,
         user=share.user,
+        is_link=share.link != "",
+        services=_services(share, job),
         only=words_of(share.limits),
         created_by=share.created_by,
         created_at=share.created_at,

@@ -12,7 +12,7 @@ from pai_backend.api.snapshot import Snapshot
 from pai_backend.api.wire import Trial
 from pai_backend.auth.users import User
 from pai_backend.lifecycle.step import to_place
-from pai_backend.model.errors import DocumentError, Forbidden, NoSuchStorage, NoVirtualCluster
+from pai_backend.model.errors import DocumentError, Forbidden, NoSuchJob, NoSuchStorage, NoVirtualCluster
 from pai_backend.model.job import Job
 from pai_backend.scheduling.jobs.change import Queued, rebuilt
 from pai_backend.scheduling.jobs.placer import Placer
@@ -25,11 +25,11 @@ class TrialService:
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
 
-    async def trial(self, user: User, text: bytes, filename: str) -> Trial:
+    async def trial(self, user: User, text: bytes, filename: str, secrets_of: str | None = None) -> Trial:
         """What would become of the document if the user submitted it now."""
         try:
-            document, warnings = await JobService(self._ctx).read(user, text, filename)
-        except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage):
+            document, warnings = await JobService(self._ctx).read_new(user, text, filename, secrets_of)
+        except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage, NoSuchJob):
             return Trial(outcome=None, waiting=None)
         now = self._ctx.clock()
         job = new_job(user.name, document.spec, warnings, now)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from pai_backend.engine.base import (
     TaskPlan,
     TaskSeen,
     TaskState,
+    TaskUse,
 )
 from pai_backend.engine.holding import (
     ALIVE_S,
@@ -51,6 +52,7 @@ from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
+from pai_backend.engine.kubernetes.other_pods import OTHER_PODS
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.policies import Policies
@@ -60,6 +62,7 @@ from pai_backend.engine.kubernetes.silence import Silences
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import part
+from pai_backend.engine.kubernetes.task_use import PodMeter, PodPlace
 from pai_backend.engine.kubernetes.watching import PodWatcher
 from pai_backend.engine.local.retention import erase_folders
 from pai_backend.engine.providers import OwnerOf
@@ -73,6 +76,8 @@ _log = logging.getLogger(__name__)
 _READ = f'[ -e {layout.EXIT_FILE} ] && {{ IFS= read -r record <{layout.EXIT_FILE}; printf %s "$record"; }}'
 READ_RECORD: Final = (layout.BASH, "-c", _READ)
 """Prints a launcher's record by the bash of the bundle: the task's image may have no program at all."""
+_HELPFUL: Final = ("events", *OTHER_PODS)
+"""What is followed and no need."""
 LOOK_INSIDE_S: Final = 10.0  # for that
 CURRENT_S: Final = 180.0
 """Age of what is known beyond which it is not relied on: a bookmark comes every minute, a watch without any is given up
@@ -130,6 +135,7 @@ class KubernetesEngine:
         self._mirrors: Mirrors | None = None
         self._counts = RequestCounts()
         self._silences = Silences()
+        self._meter = PodMeter()
         self._swept_at = datetime.now(UTC)
         self._identities: frozenset[str] = frozenset()
         self._unheld = ""
@@ -220,7 +226,7 @@ class KubernetesEngine:
 
     def troubles(self) -> list[str]:
         """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nothing is watched."""
-        needed = [each for each in self.health() if each.resource != "events"]  # a help, and no need
+        needed = [each for each in self.health() if each.resource not in _HELPFUL]
         return [said for each in needed if (said := each.complaint(CURRENT_S))]
 
     async def silences(self, nodes: Iterable[str]) -> dict[str, float]:
@@ -258,7 +264,8 @@ class KubernetesEngine:
         cluster = await self._found()
         options = self._options
         namespaces = cluster.namespaces
-        mirrors = Mirrors(cluster.calls, of_tasks(namespaces.watched, options.instance), self._is_ours)
+        followed = of_tasks(namespaces.watched, options.instance, others=options.nodes.count_other_pods)
+        mirrors = Mirrors(cluster.calls, followed, self._is_ours)
         nodes, hosts = self._reported_nodes(), HostsKeeper(cluster.calls)
 
         watcher = PodWatcher(
@@ -357,6 +364,16 @@ class KubernetesEngine:
         """How much the GPUs of the task's container work. Raises EngineError when that cannot be known."""
         cluster = await self._found()
         return await gpu_use(cluster.client, (await self._places(uid)).one(ResourceKind.POD, naming.task_name(uid)))
+
+    async def uses(self, tasks: Mapping[TaskUid, Placement]) -> Mapping[TaskUid, TaskUse]:
+        """What the pods of these tasks use now. Raises EngineError."""
+        cluster = await self._found()
+        pods = {
+            PodPlace(await self._places(uid), naming.task_name(uid), bool(placement.gpus)): uid
+            for uid, placement in tasks.items()
+        }
+        found = await self._meter.uses(cluster.calls, cluster.client, pods)
+        return {pods[pod]: use for pod, use in found.items()}
 
     def task_address(self, node: Node, role: str, index: int) -> str:
         """A name on the pod network (ADR 0014), else the address of the node."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from pai_backend.engine.base import EngineError, GpuUse
+from pai_backend.engine.base import EngineError, GpuUse, GpuWork
 from pai_backend.engine.kubernetes.channels import CommandExit, execute
 from pai_backend.engine.kubernetes.client import ApiClient
 from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound, ClusterError, Malformed, Unreachable
@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.pods import layout
 
 TELL_S: Final = 8  # for the program itself: without persistence mode it loads the driver first
 LIMIT_S: Final = 10.0  # with the way there and back
-OUTPUT_MAX: Final = 4096  # bytes; a GPU needs 8
+OUTPUT_MAX: Final = 4096  # bytes; a GPU needs 16
 LATE, TOO_MUCH, MISSING = 124, 125, frozenset({126, 127})
 WHOLE: Final = frozenset({0, 14})  # 14 warns of a GPU's memory of its faults, and all is told (NVIDIA/gpu-operator#285)
 
@@ -34,7 +34,7 @@ export PATH="${PATH:+$PATH:}/usr/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib"
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64"
 ask() {
   trap 'kill -KILL $!; exit' TERM
-  nvidia-smi --query-gpu=index,utilization.gpu --format=csv,noheader,nounits &
+  nvidia-smi --query-gpu=index,utilization.gpu,memory.used --format=csv,noheader,nounits &
   wait $!
   printf '\\n%d' $?
 }
@@ -66,7 +66,10 @@ _WORDS: Final[Mapping[int, str]] = MappingProxyType(
         18: "the driver's library in its container is of another version than the driver: it was replaced meanwhile",
     }
 )
-_LINE: Final = re.compile(r"\s*\d{1,4}\s*,\s*(?:(\d{1,3})|N/A|\[[^][]{1,40}\])\s*", re.ASCII)
+_SILENT: Final = r"N/A|\[[^][]{1,40}\]"
+_LINE: Final = re.compile(
+    rf"\s*\d{{1,4}}\s*,\s*(?:(\d{{1,3}})|{_SILENT})\s*(?:,\s*(?:(\d{{1,9}})|{_SILENT})\s*)?", re.ASCII
+)
 
 
 def command(bash: str = layout.BASH, tell_s: float = TELL_S) -> tuple[str, ...]:
@@ -81,7 +84,8 @@ def told(ran: CommandExit) -> GpuUse:
     instead of a number.
     """
     found = [match for line in ran.output.splitlines() if (match := _LINE.fullmatch(line))]
-    numbers = [int(match[1]) for match in found if match[1]]
+    gpus = tuple(GpuWork(*(int(text) if text else None for text in match.groups())) for match in found)
+    numbers = [work.percent for work in gpus if work.percent is not None]
     failed = _failure(ran, any_line=bool(found))
     if any(number > 100 for number in numbers):
         numbers, failed = [], failed or "nvidia-smi reports more than 100 percent"
@@ -89,7 +93,7 @@ def told(ran: CommandExit) -> GpuUse:
     unread = failed or (silent if len(numbers) < len(found) else "")
     if not numbers:
         raise EngineError(unread)
-    return GpuUse(max(numbers), unread)
+    return GpuUse(max(numbers), unread, gpus)
 
 
 def _failure(ran: CommandExit, *, any_line: bool) -> str:

@@ -21,6 +21,7 @@ from pai_backend.engine.kubernetes.objects import (
     uid_of,
     without_managed_fields,
 )
+from pai_backend.engine.kubernetes.other_pods import OTHER_PODS, other_pods, slim_other_pod
 from pai_backend.engine.kubernetes.places import NODES, ApiPaths, ResourceKind
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource
 from pai_backend.engine.kubernetes.status.view import part
@@ -35,13 +36,14 @@ _SLIM: Final[dict[str, Slim]] = {"pods": slim_pod, "nodes": slim_node}
 NODES_ALONE: Final = (Resource("nodes", NODES),)
 
 
-def of_tasks(places: ApiPaths, instance: str) -> tuple[Resource, ...]:
-    """What to follow for the tasks of a backend."""
+def of_tasks(places: ApiPaths, instance: str, *, others: bool) -> tuple[Resource, ...]:
+    """What to follow for the tasks of a backend; ``others``: and the pods of others, as far as they hold nodes."""
     tasks = naming.selector({**naming.ours(instance), naming.COMPONENT: naming.Component.TASK})
     return (
         Resource("pods", places.all(ResourceKind.POD), (("labelSelector", tasks),)),
         *NODES_ALONE,
         Resource("events", places.all(ResourceKind.EVENT), (("fieldSelector", _EVENTS_READ),)),
+        *(other_pods(instance) if others else ()),
     )
 
 
@@ -49,9 +51,12 @@ class Mirrors:
     """Reflectors of one watch, and events by pod."""
 
     def __init__(
-        self, calls: Calls, resources: Sequence[Resource], ours: Callable[[Object], bool] = lambda _: True
+        self,
+        calls: Calls,
+        resources: Sequence[Resource],
+        ours: Callable[[Object], bool] = lambda _: True,
     ) -> None:
-        """``ours`` says which objects count, by namespace and by the label of their database."""
+        """``ours`` says which objects count, by namespace and by the label of their database; not of other pods."""
         self._calls = calls
         self._resources = resources
         self._ours = ours
@@ -87,7 +92,7 @@ class Mirrors:
             news.cancel()
 
     def _counts(self, change: Change) -> bool:
-        if isinstance(change, ResourceListed):
+        if isinstance(change, ResourceListed) or change.resource in OTHER_PODS:
             return True
         return self._ours(change.last if isinstance(change, ObjectGone) else change.object)
 
@@ -101,8 +106,15 @@ class Mirrors:
 
     def _slim_of(self, resource: str) -> Slim:
         """What is kept of the objects of a resource."""
+        if resource in OTHER_PODS:
+            return slim_other_pod
         further = _SLIM.get(resource)
         return self.slim if further is None else lambda found: further(self.slim(found))
+
+    @property
+    def awaited(self) -> set[str]:
+        """What has to be listed before anything is told."""
+        return {each.name for each in self._resources if each.name != "events"}
 
     def health(self) -> list[ReflectorHealth]:
         """How well each resource is known now; empty while nothing is watched."""

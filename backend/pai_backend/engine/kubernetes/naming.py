@@ -33,6 +33,8 @@ PREFIX: Final = "jupyter-pai/"
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 INSTANCE: Final = "app.kubernetes.io/instance"
 COMPONENT: Final = "app.kubernetes.io/component"
+NAME: Final = "app.kubernetes.io/name"
+PART_OF: Final = "app.kubernetes.io/part-of"
 JOB: Final = PREFIX + "job"
 ATTEMPT: Final = PREFIX + "attempt"
 TASK: Final = PREFIX + "task"
@@ -41,7 +43,11 @@ INDEX: Final = PREFIX + "index"
 USER: Final = PREFIX + "user"
 VIRTUAL_CLUSTER: Final = PREFIX + "virtual-cluster"
 
+JOB_NAME: Final = PREFIX + "job-name"
+
 MANAGER: Final = "jupyter-pai"
+TASK_APPLICATION: Final = "jupyter-pai-task"
+"""Never a word of a user's: by ``app.kubernetes.io/name`` the chart's Services and policies know the backend itself."""
 
 STOP: Final = PREFIX + "stop"
 """Annotation of a task's Secret and pod: it was asked to end, at this time (RFC 3339). Written before it is told."""
@@ -174,6 +180,9 @@ def task_labels(instance: str, plan: TaskPlan) -> dict[str, str]:
     return {
         **job_labels(instance, job_of(plan.uid), plan.job_attempt),
         **({DATABASE: plan.database} if plan.database else {}),
+        NAME: TASK_APPLICATION,
+        PART_OF: MANAGER,
+        JOB_NAME: label_value(plan.job_name),
         TASK: label_value(plan.uid),
         ROLE: label_value(plan.role),
         INDEX: str(plan.index),

@@ -6,20 +6,21 @@ feature discovery and AMD's node labeller for the labels of GPUs.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import ValidationError
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
+from pai_backend.engine.kubernetes.quantities import quantity
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.engine.kubernetes.status.view import PodCondition, items, part, time_of, words
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Taint, Toleration
-from pai_backend.model.node import Gpu, Node
+from pai_backend.model.node import Gpu, Node, Others
 from pai_backend.model.pod_settings import PodGpuSettings
 
 GPU_TYPE: Final = naming.PREFIX + "gpu-type"
@@ -35,21 +36,21 @@ TOLD_OTHERWISE: Final = frozenset(
 )
 """Taints that the cluster sets beside a cordon or a lost Ready, which a node of ours says in fields of its own."""
 
-_QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?", re.ASCII)
-_SCALES: Final = {
-    **{unit: Decimal(1000) ** power for power, unit in enumerate("num", start=-3)},
-    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
-    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
-}
 _MIB = Decimal(1024**2)
 
 
-def node_of(found: Object, gpus: PodGpuSettings, reading: NodeReading, tolerations: Sequence[Toleration] = ()) -> Node:
+def node_of(
+    found: Object,
+    gpus: PodGpuSettings,
+    reading: NodeReading,
+    tolerations: Sequence[Toleration] = (),
+    held: Mapping[str, Decimal] = MappingProxyType({}),
+) -> Node:
     """The node. One whose numbers or taints cannot be read is not ready, and says why. Raises Malformed without a name.
 
-    Taints that every pod of ours tolerates keep no task away, and are left out.
-    CPU and memory are what the kubelet gives to pods, less what is to be spared; what pods of other people take of it
-    is not known here, and the cluster refuses what does not fit.
+    Taints that every pod of ours tolerates keep no task away, and are left out. CPU and memory are what the kubelet
+    gives to pods, less what is to be spared. ``held`` is what pods of others hold there, which is taken from what is
+    spared first; where it is not known, the cluster refuses what does not fit.
     """
     name = name_of(found)
     condition = _ready(found)
@@ -57,13 +58,19 @@ def node_of(found: Object, gpus: PodGpuSettings, reading: NodeReading, toleratio
     spec = part(found, "spec")
     try:
         room = part(part(found, "status"), "allocatable")
+        cpus, others_cpus = _shared(room, held, "cpu", Decimal(1), Decimal(str(reading.spare_cpus)))
+        memory_mb, others_memory_mb = _shared(room, held, "memory", _MIB, Decimal(reading.spare_memory_mb))
+        devices = _gpus(found, room, gpus, reading)
+        by_plugin = devices and gpus.by == "device-plugin"
+        others_gpus = int(held.get(gpus.resource_of(devices[0].type), 0)) if by_plugin else 0
         return Node(
             name=name,
             address=address,
             machine=name,
-            cpus=max(0, int(quantity(room.get("cpu", "0")) - Decimal(str(reading.spare_cpus)))),
-            memory_mb=max(0, int(quantity(room.get("memory", "0")) / _MIB) - reading.spare_memory_mb),
-            gpus=_gpus(found, room, gpus, reading),
+            cpus=cpus,
+            memory_mb=memory_mb,
+            gpus=devices,
+            others=Others(cpus=others_cpus, memory_mb=others_memory_mb, gpus=min(others_gpus, len(devices))),
             ready=condition.true,
             reason="" if condition.true else _why(condition),
             schedulable=spec.get("unschedulable") is not True,
@@ -73,6 +80,14 @@ def node_of(found: Object, gpus: PodGpuSettings, reading: NodeReading, toleratio
     except (ValueError, ValidationError) as error:
         reason = words(f"what the cluster says of it cannot be read ({error})")
         return Node(name=name, address=address, machine=name, cpus=0, memory_mb=0, ready=False, reason=reason)
+
+
+def _shared(room: Object, held: Mapping[str, Decimal], name: str, unit: Decimal, spare: Decimal) -> tuple[int, int]:
+    """How much of a resource tasks may have, in whole units, and how much of that others hold. Raises ValueError."""
+    whole = quantity(room.get(name, "0")) / unit
+    ours = max(0, int(whole - spare))
+    left = max(0, int(whole - max(spare, held.get(name, Decimal()) / unit)))
+    return ours, ours - left
 
 
 def slim_node(found: Object) -> Object:
@@ -96,16 +111,6 @@ def away(found: Object) -> NodeAway | None:
     if condition.true or condition.since is None:
         return None
     return NodeAway(condition.since, _why(condition))
-
-
-def quantity(value: object) -> Decimal:
-    """A quantity as the API writes it, such as ``3920m``, ``8145084Ki`` or ``1e3``. Raises ValueError."""
-    text = value if isinstance(value, str) else ""
-    match = _QUANTITY.fullmatch(text)
-    if match is None or match[1].count(".") > 1 or not any(char.isdigit() for char in match[1]):
-        raise ValueError(f"{text[:40]!r} is not a quantity")
-    number, unit, exponent = match.groups()
-    return Decimal(number) * (_SCALES[unit] if unit else Decimal(10) ** int(exponent or 0))
 
 
 def _gpus(found: Object, room: Object, gpus: PodGpuSettings, reading: NodeReading) -> tuple[Gpu, ...]:

@@ -27,7 +27,7 @@ from pai_backend.engine.kubernetes.failures import (
     RequestRefused,
     Unreachable,
 )
-from pai_backend.engine.kubernetes.handover import Handover
+from pai_backend.engine.kubernetes.handover import Handover, ResourceListed
 from pai_backend.engine.kubernetes.objects import Object, Slim, without_managed_fields
 from pai_backend.engine.kubernetes.reflection import Closed, End, Full, Reflection, Silent, Step, StreamFault
 from pai_backend.engine.kubernetes.retrying import Backoff
@@ -42,6 +42,8 @@ class Resource:
     name: str  # how changes, metrics and messages call it
     path: str
     query: Query = ()
+    without: str = ""
+    """What is missing without it, and the remedy: a help and no need, which counts as listed when it cannot be."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,11 @@ class Reflector:
             self._cut_off_at = time.monotonic()
         trouble = words.get(type(end), str(end))
         if trouble != self._trouble:
-            _log.warning("%s cannot be watched: %s", self._resource.name, trouble)
+            further = f". {self._resource.without}" if self._resource.without else ""
+            _log.warning("%s cannot be watched: %s%s", self._resource.name, trouble, further)
             self._trouble = trouble
+        if self._resource.without and not self._reflection.listed:
+            self._handover.put([ResourceListed(self._resource.name)])
 
     async def _renewed(self, error: ApiUnauthorized) -> End:
         try:

@@ -12,6 +12,7 @@ from pai_backend.engine.kubernetes.handover import Change, ObjectGone
 from pai_backend.engine.kubernetes.handover import ResourceListed as ResourceListed
 from pai_backend.engine.kubernetes.nodes import away, node_of
 from pai_backend.engine.kubernetes.objects import Object, name_of
+from pai_backend.engine.kubernetes.other_pods import OtherPods
 from pai_backend.engine.kubernetes.places import node
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.model.cluster_settings import NodeReading
@@ -25,6 +26,8 @@ class ReportedNodes:
     def __init__(self, pods: PodSettings, reading: NodeReading) -> None:
         self._pods = pods
         self._reading = reading
+        self._found: dict[str, Object] = {}
+        self._others = OtherPods()
         self._told: dict[str, Node] = {}
         self._away: dict[str, NodeAway] = {}
         self._out: list[EngineEvent] = []
@@ -35,19 +38,31 @@ class ReportedNodes:
         before = self._away.get(name)
         if gone:
             self._told.pop(name, None)
+            self._found.pop(name, None)
             self._out.append(NodeGone(name))
             self._away[name] = before or NodeAway(now, "it is no longer part of the cluster")
         else:
-            read = node_of(found, self._pods.gpus, self._reading, self._pods.tolerations)
-            if self._told.get(name) != read:
-                self._told[name] = read
-                self._out.append(NodeSeen(read))
+            self._found[name] = found
+            self._tell(name)
             state = away(found)
             if state is None:
                 self._away.pop(name, None)
             else:
                 self._away[name] = state
         return {name} if self._away.get(name) != before else set()
+
+    def note_other_pod(self, found: Object, *, gone: bool) -> None:
+        """Take over what a pod holds that is no task of ours."""
+        for name in self._others.note(found, gone=gone):
+            if name in self._found:
+                self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        held = self._others.on(name)
+        read = node_of(self._found[name], self._pods.gpus, self._reading, self._pods.tolerations, held)
+        if self._told.get(name) != read:
+            self._told[name] = read
+            self._out.append(NodeSeen(read))
 
     def of(self, changes: Iterable[Change], now: datetime) -> list[EngineEvent]:
         """What changes of nodes alone come to."""

@@ -12,9 +12,10 @@ from typing import Final
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import connect
-from pai_backend.engine.kubernetes.nodes import GPU_COUNT, GPU_TYPE, PRODUCTS, UNNAMED, node_of, quantity
+from pai_backend.engine.kubernetes.nodes import GPU_COUNT, GPU_TYPE, PRODUCTS, UNNAMED, node_of
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.places import NODES
+from pai_backend.engine.kubernetes.quantities import quantity
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Effect

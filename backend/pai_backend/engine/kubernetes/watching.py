@@ -27,6 +27,7 @@ from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import Marks, never_started
 from pai_backend.engine.kubernetes.mirrors import Mirrors
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
+from pai_backend.engine.kubernetes.other_pods import OTHER_PODS
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.engine.kubernetes.status.record import ExitRecord
@@ -149,7 +150,7 @@ class PodWatcher:
     async def _first(
         self, handover: Handover, marks: Callable[[], Awaitable[list[Marks]]]
     ) -> AsyncIterator[EngineEvent]:
-        missing = {"pods", "nodes"}
+        missing = self._mirrors.awaited
         while missing and not self._closed:
             for change in await self._mirrors.take(handover):
                 missing -= {change.resource} if isinstance(change, ResourceListed) else set()
@@ -224,6 +225,9 @@ class PodWatcher:
             if not moved:
                 return set()  # a heartbeat, of which there are many
             return {uid for uid, known in self._tasks.items() if part(known.pod, "spec").get("nodeName") in moved}
+        if change.resource in OTHER_PODS:
+            self._nodes.note_other_pod(found, gone=isinstance(change, ObjectGone))
+            return set()
         if change.resource == "events":
             name = self._mirrors.note_event(found, gone=isinstance(change, ObjectGone))
             return {uid for uid in (TaskUid(name),) if uid in self._tasks}  # most pods are called what their task is

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from pai_backend.engine import debugger
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout, records, simulated_smi
 from pai_backend.engine.local.account import SystemAccount
@@ -74,6 +75,9 @@ def build_task(
         (fresh / layout.WORK).mkdir(mode=0o700)
         (fresh / layout.BIN).mkdir(mode=0o700)
         (fresh / layout.TERMINALS).mkdir(mode=0o700)
+        if plan.debugger:
+            (fresh / layout.DEBUGGER).mkdir(mode=0o700)
+            _write(fresh / layout.DEBUGGER / debugger.PROGRAM, debugger.program())
         build_overlay(fresh, python, root)
         _link_storages(fresh / layout.WORK / layout.STORAGES, plan)
         os.mkfifo(fresh / layout.CONTROL, 0o600)
@@ -101,7 +105,7 @@ def build_task(
 def _open_to(fresh: Path, account: SystemAccount) -> None:
     """Give the account its part of the directory, which it passes through and does not write to."""
     own: tuple[str, ...] = (layout.WORK, layout.PYTHON, layout.BIN, layout.JOB_INFO, layout.STAGE)
-    own += (layout.TERMINALS, layout.PEER_KEY, layout.SSH_CONFIG, layout.KNOWN_HOSTS)
+    own += (layout.TERMINALS, layout.DEBUGGER, layout.PEER_KEY, layout.SSH_CONFIG, layout.KNOWN_HOSTS)
     for name in own:
         if (fresh / name).exists():
             give(fresh / name, account.uid, account.gid)

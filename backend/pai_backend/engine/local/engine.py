@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ParamSpec
@@ -20,6 +20,7 @@ from pai_backend.engine.base import (
     StartRefused,
     TaskPlan,
     TaskSeen,
+    TaskUse,
 )
 from pai_backend.engine.holding import ControllerClaim, EngineHolder, claimed, handed_over
 from pai_backend.engine.local import layout
@@ -32,9 +33,10 @@ from pai_backend.engine.local.ledger import TaskDirectories
 from pai_backend.engine.local.listeners import require_own
 from pai_backend.engine.local.logfiles import LogReader, segments
 from pai_backend.engine.local.retention import erase
+from pai_backend.engine.local.task_use import TaskMeter
 from pai_backend.engine.local.watching import DirectoryWatcher
 from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.model.node import Node, Placement
+from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.platform.disk_reserve import DiskReserve
 
 P = ParamSpec("P")
@@ -74,6 +76,7 @@ class LocalEngine:
         self._accounts = accounts is not None
         self._watcher: DirectoryWatcher | None = None
         self._holder = HolderFile(root.absolute())
+        self._meter = TaskMeter()
 
     async def holder(self) -> EngineHolder | None:
         """The record below the root. Raises EngineError."""
@@ -179,28 +182,31 @@ class LocalEngine:
 
     def _read_log(self, uid: TaskUid, reader: LogReader) -> tuple[bytes, bool]:
         """The next bytes, and whether the task had ended before they were looked for."""
-        directory = self._ledger.find(uid)
-        if directory is None:  # its directory was removed
-            return b"", True
-        ended = (directory / layout.EXIT).exists()
-        try:
-            return reader.read(directory), ended
-        except NotADirectoryError:
-            return b"", True
+        while (directory := self._ledger.find(uid)) is not None:
+            ended = (directory / layout.EXIT).exists()
+            try:
+                data = reader.read(directory)
+            except NotADirectoryError:
+                return b"", True
+            if data or self._ledger.find(uid) == directory:  # else it was moved meanwhile, as it is when forgotten
+                return data, ended
+        return b"", True
 
     async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
         """(oldest byte still kept, end) of a stream now. Raises KeyError for an unknown uid."""
         return await asyncio.to_thread(self._log_extent, uid, stream)
 
     def _log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
-        directory = self._ledger.find(uid)
-        if directory is None:
-            raise KeyError(uid)
-        try:
-            kept = segments(directory, stream.value)
-        except NotADirectoryError:  # a task that was stopped before it started has only a mark
-            kept = []
-        return (kept[0].base, kept[-1].end) if kept else (0, 0)
+        while (directory := self._ledger.find(uid)) is not None:
+            try:
+                kept = segments(directory, stream.value)
+            except NotADirectoryError:  # a task that was stopped before it started has only a mark
+                kept = []
+            if kept:
+                return kept[0].base, kept[-1].end
+            if self._ledger.find(uid) == directory:  # else it was moved meanwhile
+                return 0, 0
+        raise KeyError(uid)
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """A byte stream to the port on this machine. Raises EngineError when nothing of the task answers."""
@@ -214,11 +220,19 @@ class LocalEngine:
 
     async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
         """How much the GPUs of its placement work. Raises EngineError when that cannot be known."""
-        node = self._nodes.get(placement.node)
-        gpus = [gpu for gpu in node.gpus if gpu.index in placement.gpus] if node is not None else []
+        gpus = self._gpus_of(placement)
         if not gpus:
             raise EngineError("its GPUs are not of this engine")
         return await asyncio.to_thread(gpu_use, gpus)
+
+    def _gpus_of(self, placement: Placement) -> list[Gpu]:
+        node = self._nodes.get(placement.node)
+        return [gpu for gpu in node.gpus if gpu.index in placement.gpus] if node is not None else []
+
+    async def uses(self, tasks: Mapping[TaskUid, Placement]) -> Mapping[TaskUid, TaskUse]:
+        """What these tasks use now: of their processes, and of the GPUs of their placements."""
+        given = {uid: self._gpus_of(placement) for uid, placement in tasks.items()}
+        return await asyncio.to_thread(self._meter.look, given)
 
     async def forget(self, uid: TaskUid) -> None:
         """Stop reporting the task; its logs and working directory stay below ``done/``, its secrets go."""

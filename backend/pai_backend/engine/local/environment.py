@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
+from pai_backend.engine.debugger import debugger_variables
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.account import SystemAccount
 from pai_backend.engine.local.interpreter import Interpreter
@@ -50,13 +51,16 @@ def task_environment(
     if (plan.placement.simulated_gpu and plan.placement.gpus) or has_peers(plan):
         path.insert(0, str(directory / layout.BIN))
     work = str(directory / layout.WORK)
+    place = str(directory / layout.DEBUGGER)
     return {
         **base,
         **overlay_variables(directory, below, root, base),
         **plan.env,
         **path_variables(plan.env, work_dir=work, job_info_file=str(directory / layout.JOB_INFO)),
+        **(debugger_variables(plan.env, place, place) if plan.debugger else {}),
         "PATH": os.pathsep.join(path),
         "PWD": work,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # numbers as the driver has them; CUDA puts the fastest first
         "CUDA_VISIBLE_DEVICES": devices,
         "NVIDIA_VISIBLE_DEVICES": devices or "none",
         layout.MARK: plan.uid,

@@ -18,7 +18,9 @@ import contextlib
 import errno
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, cast
 
 import asyncssh
@@ -243,3 +245,16 @@ async def connected_to_socket(path: str) -> asyncssh.SSHUNIXSession[bytes]:
     except (OSError, *_NO_ADDRESS) as error:
         raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, str(error)) from None
     return cast("asyncssh.SSHUNIXSession[bytes]", Forwarder(peer))
+
+
+async def connected_below(folder: Path, name: str) -> asyncssh.SSHUNIXSession[bytes]:
+    """As :func:`connected_to_socket`, to a socket whose whole path may be longer than the 108 bytes of a socket's."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, str(error)) from None
+    try:
+        short = f"/proc/self/fd/{opened}" if sys.platform == "linux" else str(folder)
+        return await connected_to_socket(f"{short}/{name}")
+    finally:
+        os.close(opened)

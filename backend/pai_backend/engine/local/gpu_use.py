@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from types import ModuleType
 
-from pai_backend.engine.base import EngineError, GpuUse
+from pai_backend.engine.base import EngineError, GpuUse, GpuWork
 from pai_backend.model.node import Gpu
 
 
@@ -17,7 +17,7 @@ def gpu_use(gpus: Sequence[Gpu], driver: ModuleType | None = None) -> GpuUse:
     Source: NVML, nvmlDeviceGetUtilizationRates, which GPUs in MIG mode do not support.
     """
     if all(gpu.simulated for gpu in gpus):
-        return GpuUse(0)
+        return GpuUse(0, gpus=(GpuWork(0, 0),) * len(gpus))
     try:
         driver = driver or importlib.import_module("pynvml")
     except ImportError:
@@ -25,27 +25,31 @@ def gpu_use(gpus: Sequence[Gpu], driver: ModuleType | None = None) -> GpuUse:
     try:
         driver.nvmlInit()
         try:
-            return _busiest([_percent(driver, gpu) for gpu in gpus])
+            return _busiest([_look(driver, gpu) for gpu in gpus])
         finally:
             driver.nvmlShutdown()
     except driver.NVMLError as exc:
         raise EngineError(_words(exc)) from exc
 
 
-def _percent(driver: ModuleType, gpu: Gpu) -> int | str:
-    """A number, or why there is none."""
+def _look(driver: ModuleType, gpu: Gpu) -> tuple[GpuWork, str]:
+    """What it does, and why it does not tell how much it works; empty when it does."""
+    memory_mb, percent, silent = None, None, ""
     try:
         handle = driver.nvmlDeviceGetHandleByUUID(gpu.uuid)
-        return int(driver.nvmlDeviceGetUtilizationRates(handle).gpu)
+        memory_mb = int(driver.nvmlDeviceGetMemoryInfo(handle).used) // 2**20
+        percent = int(driver.nvmlDeviceGetUtilizationRates(handle).gpu)
     except driver.NVMLError as exc:
-        return _words(exc)
+        silent = _words(exc)
+    return GpuWork(percent, memory_mb), silent
 
 
-def _busiest(told: Sequence[int | str]) -> GpuUse:
-    numbers, silent = [each for each in told if isinstance(each, int)], [each for each in told if isinstance(each, str)]
+def _busiest(told: Sequence[tuple[GpuWork, str]]) -> GpuUse:
+    numbers = [work.percent for work, _ in told if work.percent is not None]
+    silent = next((why for _, why in told if why), "")
     if not numbers:
-        raise EngineError(silent[0])
-    return GpuUse(max(numbers), silent[0] if silent else "")
+        raise EngineError(silent)
+    return GpuUse(max(numbers), silent, tuple(work for work, _ in told))
 
 
 def _words(error: Exception) -> str:

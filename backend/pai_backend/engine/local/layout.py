@@ -7,9 +7,9 @@
 
 A task directory appears whole, by one rename. In it, in the order in which they come to be:
 ``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, ``bin/``,
-``python/``, ``terminals/``, perhaps ``stage.json``, perhaps ``ssh_config``, ``peer_key`` and ``known_hosts``; then
-``staging`` while
-inputs are fetched, ``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone.
+``python/``, ``terminals/``, perhaps ``debugger/``, ``stage.json``, ``ssh_config``, ``peer_key`` and ``known_hosts``;
+then ``staging`` while inputs are fetched, ``started.json`` before the command is executed, and ``exit.json`` after
+everything of it is gone.
 ``stop`` is a wish to stop, written before it is announced.
 A task whose exit says that it is kept serves SSH until it is stopped or forgotten.
 
@@ -57,6 +57,7 @@ WORK = "work"  # the task's working directory
 PYTHON = "python"  # its environment of Python, with all that it installs; removed when the task is forgotten
 SHELL_START = "python/bashrc"  # what bash reads at the start of a login, and that has it read its user's own
 TERMINALS = "terminals"  # sockets of its persistent terminals, in a folder for each user
+DEBUGGER = "debugger"  # what lets debuggers attach, and its socket; absent unless its job's document says so
 STORAGES = "mnt"  # in it: links to the team storages that the job's document names
 RECORD = "record"  # sealed: the job's state and this task, for a database that lost them
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``

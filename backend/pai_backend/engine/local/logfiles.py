@@ -40,8 +40,10 @@ def segments(directory: Path, stream: str) -> list[Segment]:
         if name == f"{prefix}{middle}{suffix}" and middle.isdigit():
             try:
                 found.append(Segment(int(middle), os.stat(directory / name).st_size))
-            except FileNotFoundError:  # rotated away just now
-                continue
+            except FileNotFoundError:
+                if not directory.is_dir():  # it was moved: what was found of it is not all
+                    return []
+                continue  # rotated away just now
     return sorted(found, key=lambda segment: segment.base)
 
 
@@ -69,19 +71,19 @@ class LogReader:
             self._resolved = True
         for segment in kept:
             if segment.end > self._offset:
-                self._offset = max(self._offset, segment.base)
-                data = self._read_from(directory, segment)
+                start = max(self._offset, segment.base)
+                data = self._read_from(directory, segment, start)
                 if data:
-                    self._offset += len(data)
+                    self._offset = start + len(data)
                     return data
         return b""
 
-    def _read_from(self, directory: Path, segment: Segment) -> bytes:
+    def _read_from(self, directory: Path, segment: Segment, start: int) -> bytes:
         try:
             fd = os.open(directory / segment_name(self._stream, segment.base), os.O_RDONLY)
-        except FileNotFoundError:  # rotated away since it was listed: the next segment goes on
+        except FileNotFoundError:  # rotated or moved away since it was listed
             return b""
         try:
-            return os.pread(fd, CHUNK_BYTES, self._offset - segment.base)
+            return os.pread(fd, CHUNK_BYTES, start - segment.base)
         finally:
             os.close(fd)

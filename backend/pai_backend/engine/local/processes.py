@@ -41,7 +41,7 @@ def descendants(ancestor: int) -> list[Process]:
     """All living processes below ``ancestor``; zombies do not count. Linux only, elsewhere empty."""
     if sys.platform != "linux":
         return []
-    stats = {pid: stat for pid in _pids() if (stat := _stat(pid))}
+    stats = {pid: stat for pid in all_pids() if (stat := _stat(pid))}
     children: dict[int, list[int]] = {}
     for pid, (parent, _, _) in stats.items():
         children.setdefault(parent, []).append(pid)
@@ -76,7 +76,7 @@ def threads_here(uid: int | None = None) -> int:
     if sys.platform != "linux":
         return 0
     count = 0
-    for pid in _pids():
+    for pid in all_pids():
         with suppress(OSError):  # gone just now
             if os.stat(f"/proc/{pid}").st_uid == (os.geteuid() if uid is None else uid):
                 count += len(os.listdir(f"/proc/{pid}/task"))
@@ -109,7 +109,7 @@ def marked(uid: str, groups: Sequence[str] = ()) -> list[Process]:
     variable, limit = f"{MARK}={uid}".encode(), str(limit_mark(uid)).encode()
     held = {pid for group in groups for pid in _read(os.path.join(group, "cgroup.procs")).split()}
     found = []
-    for pid in _pids():
+    for pid in all_pids():
         if pid == os.getpid():
             continue
         if (
@@ -178,19 +178,21 @@ def _group(pid: int) -> int:
         return 0
 
 
-def _pids() -> list[int]:
+def all_pids() -> list[int]:
+    """The numbers of all processes. Linux only."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _stat(pid: int) -> tuple[int, str, str] | None:
     """(parent, state, start time) of a process; None when there is none of that number."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read().decode("ascii", "replace")
-    except OSError:
-        return None
-    fields = text[text.rindex(")") + 2 :].split()  # the name before it may hold spaces and brackets; proc(5)
-    return int(fields[1]), fields[0], fields[19]
+    fields = stat_fields(pid)
+    return (int(fields[1]), fields[0], fields[19]) if fields else None
+
+
+def stat_fields(pid: int) -> list[str]:
+    """The fields of a process behind its name, which may hold spaces and brackets, proc(5); none when it is gone."""
+    text = _read(f"/proc/{pid}/stat").decode("ascii", "replace")
+    return text[text.rindex(")") + 2 :].split() if text else []
 
 
 if sys.platform != "linux":

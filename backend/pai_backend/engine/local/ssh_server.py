@@ -16,11 +16,20 @@ from dataclasses import dataclass, field
 
 import asyncssh
 
+from pai_backend.engine import debugger_start
 from pai_backend.engine.algorithms import SPEAKS, algorithms
 from pai_backend.engine.asyncssh_private import required
+from pai_backend.engine.debugger import DEBUG_SOCKET
 from pai_backend.engine.jumps import JUMP_SOCKET
+from pai_backend.engine.local import layout
 from pai_backend.engine.local.accepting import TaskAcceptor
-from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
+from pai_backend.engine.local.forwarding import (
+    connected_below,
+    connected_to,
+    connected_to_socket,
+    listening_on,
+    listening_on_socket,
+)
 from pai_backend.engine.local.jumps import MakeServer, jump_session
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ssh_process import Process
@@ -84,9 +93,11 @@ class TaskServer(asyncssh.SSHServer):
         return connected_to(dest_host, dest_port)
 
     def unix_connection_requested(self, dest_path: str) -> Awaitable[asyncssh.SSHUNIXSession[bytes]]:
-        """Connections to sockets in the file system, and jumps."""
+        """Connections to sockets in the file system, to the task's debugger, and jumps."""
         if dest_path == JUMP_SOCKET:
             return jump_session(self._jumps.make, self._jumps.serving)
+        if dest_path == DEBUG_SOCKET:
+            return connected_below(self._task.directory / layout.DEBUGGER, debugger_start.SOCKET)
         return connected_to_socket(dest_path)
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:

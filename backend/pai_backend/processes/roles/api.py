@@ -117,7 +117,7 @@ async def _context(
         metrics.gauge(f"pai_api_sign_ins_{result}", meaning, partial(identity.sign_ins.__getitem__, result))
     await store.grants.keep_accounts({account.name: account.admin for account in identity.accounts.configured})
     shared = _users_share_rights(components)
-    if shared and (added := await store.grants.added_users()):
+    if shared and (added := (await store.groups.directory()).users):
         raise RoleError(
             f"engine.trust_all_users: {len(added)} users were added ({added[0].name}…), and tasks would run as one "
             "account, so that each could read all. Set engine.accounts, or set it to true if they may do so"
@@ -129,6 +129,7 @@ async def _context(
         domain=site.service_domain,
         signing_key=signing_key,
         entrants=identity,
+        shares=store.grants,
         uses=uses,
         public_url=components.settings.api.public_url or "",
     )
@@ -159,6 +160,7 @@ async def _context(
         troubles=lambda: components.engine().troubles() if _hears_of_nodes(components) else (),
         silences=lambda nodes: components.engine().silences(nodes),
         log_place=components.log_place,
+        sample_s=components.settings.metrics.sample_s,
         file_place=components.log_place if components.settings.storage.default_uri is None else None,
         task_reach=components.task_reach(),
         accounts=components.accounts,
@@ -191,6 +193,8 @@ def _site(components: Components, base_url: str) -> Site:
         allowed_origins=settings.api.allowed_origins,
         max_document_bytes=settings.api.max_document_bytes,
         anonymous_v1_list=settings.api.anonymous_v1_list,
+        templates=settings.jobs.templates,
+        images=settings.jobs.images,
     )
 
 
@@ -209,7 +213,7 @@ def _accounts(settings: Settings, tokens: TokenTable, store: Store) -> Accounts:
         Account(user.name, user.admin, user.email, user.password_hash.get_secret_value() if user.password_hash else "")
         for user in settings.api.users
     ]
-    return Accounts(known, tokens.users(), store.grants.added_users)
+    return Accounts(known, tokens.users(), store.groups.directory)
 
 
 def _users_share_rights(components: Components) -> bool:

@@ -6,6 +6,8 @@ import asyncio
 import logging
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,12 +18,14 @@ from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
+from pai_backend.controller.figures import ClusterFigures
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
 from pai_backend.engine.local.retention import FolderRetention, KeepRule
 from pai_backend.launch.service_addresses import ServiceSite
 from pai_backend.platform.listening import kept_port
 from pai_backend.processes.components import Components, ReadyLine, RoleError
+from pai_backend.processes.controller_port import serve
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.store import deletion
@@ -59,6 +63,36 @@ async def require_holder(store: Store, engine: Engine) -> None:
 
 async def run(components: Components, ready: ReadyLine) -> None:
     """Decide until the process is told to end."""
+    figures = ClusterFigures()
+    with _own_port(components, figures):
+        await _run(components, ready, figures)
+
+
+@contextmanager
+def _own_port(components: Components, figures: ClusterFigures) -> Iterator[None]:
+    """Probes and figures, from before the database answers. Raises RoleError."""
+    given = components.settings.controller
+    with ExitStack() as stack:
+        if given.metrics_port:
+            insight = components.engine().insight
+            if insight is not None and ProcessRole.API not in components.roles:
+                figures.registry.register(insight.figures())
+            try:
+                stack.enter_context(
+                    serve(figures.registry, given.metrics_host, given.metrics_port, lambda: _trouble(components))
+                )
+            except OSError as error:
+                place = f"{given.metrics_host}:{given.metrics_port}"
+                raise RoleError(f"controller.metrics_port: cannot listen on {place}: {error.strerror}") from None
+        yield
+
+
+def _trouble(components: Components) -> str:
+    """Why this process could not take over now; empty when it could, or leads already."""
+    return "" if components.store_is_open else components.database_trouble
+
+
+async def _run(components: Components, ready: ReadyLine, figures: ClusterFigures) -> None:
     settings = components.settings
     store = await components.store_or_stop()
     if store is None:
@@ -77,6 +111,9 @@ async def run(components: Components, ready: ReadyLine) -> None:
             timedelta(days=settings.jobs.keep_days), settings.jobs.keep_number, settings.jobs.keep_bytes
         ),
         services=ServiceSite(settings.api.service_domain, partial(api_url, settings)),
+        sampling=components.sampling,
+        figures=figures,
+        grants=settings.cluster.grants,
     )
     if not options.default_fs_uri:
         log.warning(
@@ -89,8 +126,9 @@ async def run(components: Components, ready: ReadyLine) -> None:
     for sku in rules.unused(config) if config is not None else ():
         log.warning("cluster.sku_scheduling: there are no cells of type %s, so its rule has no effect", sku)
     vcs = config.virtual_clusters.keys() if config is not None else settings.virtual_clusters
-    for vc in settings.queue.vcs.keys() - set(vcs):
-        log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))
+    for key, named in (("vcs", [*settings.queue.vcs]), ("orders", [*settings.queue.orders])):
+        for vc in set(named) - set(vcs):
+            log.warning("queue.%s: there is no virtual cluster %s; there are: %s", key, vc, ", ".join(vcs))
     policy = policy_of(settings.queue)
     engine = components.engine()
     await components.open_to_accounts()

@@ -9,7 +9,16 @@ from pai_backend.model.errors import Bug
 from pai_backend.scheduling.cells.buddy import bad_within
 from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.cells.shape import bits
-from pai_backend.scheduling.cells.tree import Chain, Node, PhysicalCell, Quotas, Unit, VirtualCell, ancestors, units_of
+from pai_backend.scheduling.cells.tree import (
+    Chain,
+    Node,
+    PhysicalCell,
+    Quotas,
+    QuotaUnit,
+    VirtualCell,
+    ancestors,
+    units_of,
+)
 
 
 class Binder:
@@ -72,7 +81,7 @@ class Binder:
         cell.physical, real.virtual = real, cell
         if cell.parent is not None:
             cell.parent.bound += 1
-        if isinstance(cell, Unit):
+        if isinstance(cell, QuotaUnit):
             units = _node_of(real).units
             units.insert(len(units) if at is None else at, cell)
             cell.quotas.ranking.touch(cell)
@@ -84,7 +93,7 @@ class Binder:
         cell.physical = real.virtual = None
         if cell.parent is not None:
             cell.parent.bound -= 1
-        if isinstance(cell, Unit):
+        if isinstance(cell, QuotaUnit):
             units = _node_of(real).units
             at = units.index(cell)
             del units[at]
@@ -191,7 +200,7 @@ class Health:
         while at is not None:
             if at.virtual is not None and at.virtual.parent is None and not at.bad:
                 self._clear_doom(at.virtual)
-                if not isinstance(at.virtual, Unit) and not at.virtual.bound:
+                if not isinstance(at.virtual, QuotaUnit) and not at.virtual.bound:
                     self.binder.unbind(at.virtual)
             at = at.parent
 

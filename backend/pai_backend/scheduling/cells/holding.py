@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_backend.scheduling.cells.binding import Binder, Health
 from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.tree import Held, Node, Spot, Unit, ancestors
+from pai_backend.scheduling.cells.tree import Held, Node, QuotaUnit, Spot, ancestors
 
 
 class Holding:
@@ -88,13 +88,13 @@ class Holding:
             if root is not None and root.physical is not None:
                 self.health.settle(unit.chain, root.physical)
 
-    def _disown(self, unit: Unit, held: Held, mask: int) -> None:
+    def _disown(self, unit: QuotaUnit, held: Held, mask: int) -> None:
         own = unit.owners.get(held, 0) & mask
         if own:
             self._own(unit, held, own)
         self._let_go(unit)
 
-    def _let_go(self, unit: Unit) -> None:
+    def _let_go(self, unit: QuotaUnit) -> None:
         """Unbind an unused unit; one on a bad cell only when its owner can get a healthy one instead."""
         cell = unit.physical
         if unit.used or cell is None:
@@ -104,7 +104,7 @@ class Holding:
         elif self.binder.unbind(unit) is not None:
             self.health.settle(unit.chain)
 
-    def _own(self, unit: Unit, held: Held, mask: int) -> None:
+    def _own(self, unit: QuotaUnit, held: Held, mask: int) -> None:
         """Flip whose leaves these are."""
         left = _flip_own(unit.owners, held, mask)
         unit.used ^= mask

@@ -34,7 +34,7 @@ class Spot:
 
     node: Node
     mask: int
-    unit: Unit | None
+    unit: QuotaUnit | None
     cell: PhysicalCell | None
     owned: str = ""
 
@@ -201,7 +201,7 @@ class Node(PhysicalCell):
         "units",
     )
 
-    def __init__(self, chain: Chain, parent: PhysicalCell | None, spec: model.PhysicalCell) -> None:
+    def __init__(self, chain: Chain, parent: PhysicalCell | None, spec: model.CellSpec) -> None:
         super().__init__(chain, chain.node_level, parent, spec.address, spec.pinned_id)
         self.name = spec.address
         self.spec = spec
@@ -215,7 +215,7 @@ class Node(PhysicalCell):
         self.guaranteed = self.oppo = self.reserved = self.broken = 0
         self.running: dict[Held, int] = {}
         self.reserving: dict[Held, int] = {}
-        self.units: list[Unit] = []
+        self.units: list[QuotaUnit] = []
         """Virtual units that stand on leaves of this node."""
         self.free_below: dict[PhysicalCell, None] = {}
         """Cells below this node that are in a free list."""
@@ -229,7 +229,7 @@ class Node(PhysicalCell):
             self._make_children(self, self.spec, 0)
         return self._children
 
-    def _make_children(self, cell: PhysicalCell, spec: model.PhysicalCell, first: int) -> None:
+    def _make_children(self, cell: PhysicalCell, spec: model.CellSpec, first: int) -> None:
         """The cells below ``cell``, whose leaves start at ``first``."""
         chain, level = self.chain, cell.level - 1
         made = []
@@ -291,7 +291,7 @@ class VirtualCell:
         return f"{type(self).__name__}({self.quotas.vc}:{self.address})"
 
 
-class Unit(VirtualCell):
+class QuotaUnit(VirtualCell):
     """The largest virtual cell a task must fit in: a node, or a quota cell below the node level.
 
     Leaves are those of the node it stands on, so that an unbound unit has no leaves in use. ``owners`` are guaranteed
@@ -390,8 +390,8 @@ class Quotas:
         self.chain = chain
         self.pinned_id = pinned_id
         self.roots: list[VirtualCell] = []
-        self.units: list[Unit] = []
-        self.ranking: Ranking[Unit]
+        self.units: list[QuotaUnit] = []
+        self.ranking: Ranking[QuotaUnit]
         self.leaves = 0
         self.sizes: Counter[int] = Counter()
         """Units by number of leaves."""
@@ -433,15 +433,15 @@ class Quotas:
         return next((root for root in self.roots if root.level == level and root.physical is None), None)
 
 
-def units_of(cell: VirtualCell) -> Iterator[Unit]:
+def units_of(cell: VirtualCell) -> Iterator[QuotaUnit]:
     """The units in a virtual cell, in order."""
-    if isinstance(cell, Unit):
+    if isinstance(cell, QuotaUnit):
         yield cell
     for child in cell.children:
         yield from units_of(child)
 
 
-def leaves_of(spec: model.PhysicalCell) -> Iterator[model.PhysicalCell]:
+def leaves_of(spec: model.CellSpec) -> Iterator[model.CellSpec]:
     """The leaves of a configured cell, depth first."""
     if not spec.children:
         yield spec

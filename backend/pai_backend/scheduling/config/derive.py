@@ -12,9 +12,9 @@ import yaml
 
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import (
+    CellSpec,
     CellType,
     ClusterConfig,
-    PhysicalCell,
     Quota,
     Sku,
     VirtualCluster,
@@ -41,8 +41,8 @@ def derive(nodes: Iterable[Node]) -> ClusterConfig:
         top = f"{kind}-NODE-{count}"
         types[top] = CellType(top, kind, count, is_node=True)
         for node, indexes in members:
-            leaves = tuple(PhysicalCell(kind, str(index)) for index in indexes)
-            cells.append(PhysicalCell(top, node.name, "", leaves))
+            leaves = tuple(CellSpec(kind, str(index)) for index in indexes)
+            cells.append(CellSpec(top, node.name, "", leaves))
         quotas.append(Quota(top, top, len(members)))
         skus[kind] = _smallest(skus.get(kind), count, [node for node, _ in members])
     return ClusterConfig(types, tuple(cells), {DEFAULT_VC: VirtualCluster(DEFAULT_VC, tuple(quotas))}, skus)
@@ -87,7 +87,7 @@ def to_yaml(config: ClusterConfig) -> str:
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
 
-def _cell(cell: PhysicalCell) -> dict[str, object]:
+def _cell(cell: CellSpec) -> dict[str, object]:
     written: dict[str, object] = {"cellAddress": cell.address}
     if cell.pinned_id:
         written["pinnedCellId"] = cell.pinned_id

@@ -36,13 +36,13 @@ class CellType:
 
 
 @dataclass(frozen=True)
-class PhysicalCell:
+class CellSpec:
     """A real cell with its own address segment (inferred where the document leaves it out)."""
 
     type: str
     address: str
     pinned_id: str = ""
-    children: tuple[PhysicalCell, ...] = ()
+    children: tuple[CellSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ClusterConfig:
     """A whole configuration that passed every check. ``warnings`` are faults that do no harm."""
 
     cell_types: Mapping[str, CellType]
-    physical: tuple[PhysicalCell, ...]
+    physical: tuple[CellSpec, ...]
     virtual_clusters: Mapping[str, VirtualCluster]
     skus: Mapping[str, Sku] = field(default_factory=dict)
     warnings: tuple[Fault, ...] = ()
@@ -98,7 +98,7 @@ class ClusterConfig:
         """Found once: of 10,000 machines that takes a while, and every document is held against them."""
         return tuple(dict.fromkeys(cell.type for cell in self.physical))
 
-    def machines(self) -> Iterator[PhysicalCell]:
+    def machines(self) -> Iterator[CellSpec]:
         """All node-level cells, in order; a machine may be in two chains."""
         stack = list(reversed(self.physical))
         while stack:

@@ -14,7 +14,7 @@ import yaml
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config import document
 from pai_backend.scheduling.config.document import Faults, Path, TooManyFaults
-from pai_backend.scheduling.config.model import CellType, ClusterConfig, PhysicalCell, Quota, VirtualCluster
+from pai_backend.scheduling.config.model import CellSpec, CellType, ClusterConfig, Quota, VirtualCluster
 from pai_backend.scheduling.config.types import (
     MAX_LEAVES,
     chain_levels,
@@ -73,7 +73,7 @@ class PhysicalReader:
     _machines: dict[tuple[str, str], str] = field(default_factory=dict)
     """(node, leaf address) -> chain, since a machine may be in two chains but a device only in one."""
 
-    def read(self, node: yaml.Node | None, path: Path) -> tuple[PhysicalCell, ...]:
+    def read(self, node: yaml.Node | None, path: Path) -> tuple[CellSpec, ...]:
         """All physical cells whose type is sound."""
         cells, leaves = [], 0
         for here, entry in document.sequence(node, path, self.faults):
@@ -91,7 +91,7 @@ class PhysicalReader:
                 cells.append(self._cell(entry, here, top, top, int(here[-1]), ""))
         return tuple(cells)
 
-    def _cell(self, entry: yaml.Node | None, path: Path, chain: str, kind: str, number: int, node: str) -> PhysicalCell:
+    def _cell(self, entry: yaml.Node | None, path: Path, chain: str, kind: str, number: int, node: str) -> CellSpec:
         """One cell and what is below it; ``number`` is its inferred address, ``node`` the machine it is in."""
         found = document.mapping(entry, path, self.faults, _CELL_KEYS)
         where = found.get("cellAddress") or entry
@@ -104,18 +104,18 @@ class PhysicalReader:
         spec = self.types.get(kind)
         if spec is None:
             self._leaf(where, path, chain, node, address)
-            return PhysicalCell(kind, address, self._id(found, path))
+            return CellSpec(kind, address, self._id(found, path))
         if spec.is_node:
             node, number = address, 0
             self._node(where, path, chain, address, bool(given))
         elif "/" in address:
             self.faults.error((*path, "cellAddress"), where, "an address may not contain /", "Choose another name.")
         children = self._children(found.get("cellChildren"), path, chain, spec, number, node)
-        return PhysicalCell(kind, address, self._id(found, path), children)
+        return CellSpec(kind, address, self._id(found, path), children)
 
     def _children(
         self, listed: yaml.Node | None, path: Path, chain: str, spec: CellType, number: int, node: str
-    ) -> tuple[PhysicalCell, ...]:
+    ) -> tuple[CellSpec, ...]:
         """The children as listed, or all inferred when none is."""
         here = (*path, "cellChildren")
         items: list[tuple[Path, yaml.Node | None]] = list(document.sequence(listed, here, self.faults))
@@ -239,7 +239,7 @@ class _VirtualReader:
     def __init__(
         self,
         types: dict[str, CellType],
-        cells: tuple[PhysicalCell, ...],
+        cells: tuple[CellSpec, ...],
         pins: dict[str, tuple[str, str]],
         faults: Faults,
     ) -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from pai_backend.scheduling.config import document
 from pai_backend.scheduling.config.document import Faults, Path, some
-from pai_backend.scheduling.config.model import CellType, ClusterConfig, PhysicalCell, Sku
+from pai_backend.scheduling.config.model import CellSpec, CellType, ClusterConfig, Sku
 
 _TYPE_KEYS = ("childCellType", "childCellNumber", "isNodeLevel")
 MAX_LEAVES_PER_NODE = 256
@@ -141,19 +141,19 @@ def check_safety(config: ClusterConfig, node: yaml.Node | None, faults: Faults) 
                 available = (available - needed.total()) * config.cell_types[kind].count
 
 
-def whole_cells(tops: Sequence[PhysicalCell], pins: set[str]) -> tuple[Counter[str], list[str]]:
+def whole_cells(tops: Sequence[CellSpec], pins: set[str]) -> tuple[Counter[str], list[str]]:
     """Largest cells free of pins, by type, and the ids of pinned cells inside pinned cells."""
     whole: Counter[str] = Counter()
     nested: list[str] = []
 
-    def pinned_below(cell: PhysicalCell) -> list[str]:
+    def pinned_below(cell: CellSpec) -> list[str]:
         own = [cell.pinned_id] if cell.pinned_id in pins else []
         below = [name for child in cell.children for name in pinned_below(child)]
         if own:
             nested.extend(below)
         return own + below
 
-    def count(cell: PhysicalCell) -> None:
+    def count(cell: CellSpec) -> None:
         if cell.pinned_id in pins:
             return
         if not pinned_below(cell):

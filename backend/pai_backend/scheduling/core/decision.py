@@ -20,8 +20,8 @@ Holds = tuple[tuple[Need, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """There is room now. ``displaced`` run on as opportunistic groups, ``cancelled`` preemptors go back to waiting."""
+class _Placed:
+    """A place. ``displaced`` run on as opportunistic groups, ``cancelled`` preemptors go back to waiting."""
 
     placement: GroupPlace
     displaced: tuple[str, ...] = ()
@@ -35,19 +35,15 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Preempt:
+class Bound(_Placed):
+    """There is room now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt(_Placed):
     """There will be room when ``victims`` have ended entirely; until then the place can be kept."""
 
-    placement: GroupPlace
-    victims: tuple[str, ...]
-    displaced: tuple[str, ...] = ()
-    cancelled: tuple[str, ...] = ()
-    plan: Plan | None = field(default=None, repr=False, compare=False)
-    version: int = field(default=-1, repr=False, compare=False)
-    steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
-    holds: Holds = field(default=(), repr=False, compare=False)
-    frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
-    entry: Entry | None = field(default=None, repr=False, compare=False)
+    victims: tuple[str, ...] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +62,7 @@ class Wait:
     """Not now, and why.
 
     ``drops_reservation``: the group had one that is no longer good; applying this gives it up.
+    ``short``: cells are free for it on nodes that would be large enough, and lack CPU, memory or a port now.
     """
 
     group: str
@@ -73,6 +70,7 @@ class Wait:
     drops_reservation: bool = False
     version: int = field(default=-1, repr=False, compare=False)
     frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)

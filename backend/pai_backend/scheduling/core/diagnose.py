@@ -32,8 +32,7 @@ class _Diagnosis:
         self.group = group
         self.options = options
         self.limits = limits
-        counts = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
-        self.parts = parts_of(group, counts)
+        self.parts = parts_of(group, group.least)
         self.sizes = Counter(pod.leaves for part in self.parts for pod in part.pods)
         self.spread = has_to_spread(group, options)
         self.needed = sum(size * count for size, count in self.sizes.items())
@@ -53,8 +52,8 @@ class _Diagnosis:
         if bad and self._fits_when_healthy():
             return self._of(WaitCode.BAD_NODES, nodes=bad)
         if self.limits is not None and self._fits(None, None):
-            excluded = [node.name for option in self.options for node in option.chain.nodes if node not in self.limits]
-            return self._of(WaitCode.NOT_SUGGESTED, nodes=excluded)
+            every = (node for option in self.options for node in option.chain.nodes)
+            return self._of(WaitCode.NOT_SUGGESTED, nodes=(node.name for node in every if not self.limits.get(node)))
         kept = any(option.chain.reserved for option in self.options)
         others = self.trees.groups.values() if kept else ()
         waiting = sorted((held for held in others if held.state is State.PREEMPTING), key=lambda held: held.serial)
@@ -113,7 +112,7 @@ class _Diagnosis:
                 yield from (held for held in others if held.chain == option.chain.name)
 
     def _of(
-        self, code: WaitCode, *, holders: Iterable[Held] = (), nodes: Sequence[str] = (), within: str = ""
+        self, code: WaitCode, *, holders: Iterable[Held] = (), nodes: Iterable[str] = (), within: str = ""
     ) -> Reason:
         best = max(self.options, key=self._free)
         ranking = best.chain.ranking if best.quotas is None else best.quotas.ranking
@@ -127,9 +126,18 @@ class _Diagnosis:
             largest=max((free for free, count in enumerate(ranking.count) if count), default=0),
             within=within,
             holders=tuple(held.group.name for held in islice(holders, MOST_HOLDERS)),
-            nodes=tuple(islice(dict.fromkeys(nodes), MOST_HOLDERS)),
+            nodes=tuple(islice(_unlike(nodes), MOST_HOLDERS)),
         )
 
 
 def _owned(option: Option) -> int:
     return option.quotas.leaves if option.quotas is not None else sum(top.leaves for top in option.chain.tops)
+
+
+def _unlike(names: Iterable[str]) -> Iterator[str]:
+    """Each once."""
+    seen: set[str] = set()
+    for name in names:
+        if name not in seen:
+            seen.add(name)
+            yield name

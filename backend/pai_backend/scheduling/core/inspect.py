@@ -14,8 +14,8 @@ from pai_backend.scheduling.cells.tree import (
     Node,
     PhysicalCell,
     Quotas,
+    QuotaUnit,
     State,
-    Unit,
     VirtualCell,
 )
 from pai_backend.scheduling.core.trees import Trees
@@ -177,13 +177,13 @@ def _priority(status: Mapping[str, object]) -> int:
 
 
 def _virtual(cell: VirtualCell, quotas: Quotas) -> Status:
-    if isinstance(cell, Unit):
+    if isinstance(cell, QuotaUnit):
         return _within_unit(cell, cell.level, 0)
     children = [_virtual(child, quotas) for child in cell.children]
     return _describe(cell.chain, cell.level, cell.address, children, _stands_on(cell))
 
 
-def _within_unit(unit: Unit, level: int, first: int) -> Status:
+def _within_unit(unit: QuotaUnit, level: int, first: int) -> Status:
     """Cells of a unit; leaf i of a unit stands on leaf i of its cell."""
     chain = unit.chain
     if level == 1:
@@ -194,7 +194,7 @@ def _within_unit(unit: Unit, level: int, first: int) -> Status:
     return _describe(chain, level, address, children, _stands_on(unit) if level == unit.level else {})
 
 
-def _virtual_leaf(unit: Unit, leaf: int) -> Status:
+def _virtual_leaf(unit: QuotaUnit, leaf: int) -> Status:
     real, node = unit.physical, None if unit.physical is None else unit.physical.node
     mask = 0 if real is None else 1 << (leaf + _first(real))
     owner = next((held for held, own in unit.owners.items() if own & mask), None)
@@ -212,11 +212,11 @@ def _virtual_leaf(unit: Unit, leaf: int) -> Status:
     return status
 
 
-def _leaf_address(unit: Unit, leaf: int) -> str:
+def _leaf_address(unit: QuotaUnit, leaf: int) -> str:
     return _virtual_address(unit, 1, leaf)
 
 
-def _virtual_address(unit: Unit, level: int, first: int) -> str:
+def _virtual_address(unit: QuotaUnit, level: int, first: int) -> str:
     """``VC/i/...``: the numbers of the children on the way down."""
     steps, sizes, at = [unit.address], unit.chain.sizes, unit.level
     while at > level:

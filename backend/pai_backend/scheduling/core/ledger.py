@@ -121,11 +121,10 @@ class Ledger(Places):
     ) -> Decision:
         plan = self._idle(group, options, limits)
         if plan is None:
-            least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
             if has_to_spread(group, options):
                 plan = spread(self.holding, group, options, limits, evicting=True)
             else:
-                plan = Planner(self.holding, group, parts_of(group, least), limits).evicting(options)
+                plan = Planner(self.holding, group, parts_of(group, group.least), limits).evicting(options)
         if plan is None:
             return Wait(group.name, diagnose(self, group, options, limits), drops_reservation, self.version)
         return self._answer(group, plan)
@@ -172,7 +171,7 @@ class Ledger(Places):
         cancelled = tuple(held.group.name for held in plan.cancelled)
         if plan.evicted:
             victims = tuple(held.group.name for held in plan.evicted)
-            return Preempt(placement, victims, displaced, cancelled, plan, self.version)
+            return Preempt(placement, displaced, cancelled, plan, self.version, victims=victims)
         return Bound(placement, displaced, cancelled, plan, self.version)
 
     def keeping(self, group: Group, plan: Plan) -> Keep:

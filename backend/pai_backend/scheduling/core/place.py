@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 
 from pai_backend.scheduling.cells.holding import Holding
-from pai_backend.scheduling.cells.tree import Chain, Held, Quotas, Spot, State, Unit
+from pai_backend.scheduling.cells.tree import Chain, Held, Quotas, QuotaUnit, Spot, State
 from pai_backend.scheduling.core.scope import Part, find_parts
 from pai_backend.scheduling.core.search import Budget, Limits, Plan, Pod, Search, Spare
 from pai_backend.scheduling.core.sieve import Sieve, nodes_of
@@ -64,7 +64,7 @@ class Planner:
                 return min(plans, key=price)
         return None
 
-    def look(self, option: Option, spare: Spare | None, places: Sequence[Unit] | None = None) -> Plan | None:
+    def look(self, option: Option, spare: Spare | None, places: Sequence[QuotaUnit] | None = None) -> Plan | None:
         """A place in one chain, whatever is on leaves of groups that ``spare`` accepts; in ``places`` when given."""
         binder = self.holding.binder
 
@@ -167,7 +167,7 @@ class Planner:
                 plan.displaced = lazy
             return plan
 
-    def _near(self, quotas: Quotas, victims: Collection[Held]) -> list[Unit]:
+    def _near(self, quotas: Quotas, victims: Collection[Held]) -> list[QuotaUnit]:
         """Units with room for the smallest pod when these make way: where the fewest groups are first, then fullest."""
         found = dict.fromkeys(quotas.ranking.fitting(min(pod.leaves for part in self.parts for pod in part.pods)))
         found.update((unit, None) for node in nodes_of(victims) for unit in node.units if unit.quotas is quotas)
@@ -236,7 +236,7 @@ def _below(ceiling: int) -> Callable[[Held], bool]:
     return lambda held: held.priority < ceiling
 
 
-def _load(unit: Unit) -> tuple[int, int]:
+def _load(unit: QuotaUnit) -> tuple[int, int]:
     """Guaranteed and other groups that run on a unit."""
     cell = unit.physical
     if cell is None or cell.node is None:

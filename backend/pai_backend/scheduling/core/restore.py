@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pai_backend.scheduling.cells.binding import in_use
-from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, Spot, State, Unit, VirtualCell, units_of
+from pai_backend.scheduling.cells.tree import (
+    Held,
+    Node,
+    PhysicalCell,
+    Quotas,
+    QuotaUnit,
+    Spot,
+    State,
+    VirtualCell,
+    units_of,
+)
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.place import displace
 from pai_backend.scheduling.core.trees import Trees
@@ -120,12 +130,14 @@ def _claim_all(trees: Trees, held: Held, result: Restored | None) -> bool:
     return False
 
 
-def _put_on(trees: Trees, spot: Spot, unit: Unit | None, cell: PhysicalCell | None) -> None:
+def _put_on(trees: Trees, spot: Spot, unit: QuotaUnit | None, cell: PhysicalCell | None) -> None:
     trees.journal.set(spot, "unit", unit)
     trees.journal.set(spot, "cell", cell)
 
 
-def find_unit(trees: Trees, held: Held, spot: Spot, result: Restored | None = None) -> tuple[Unit, PhysicalCell] | None:
+def find_unit(
+    trees: Trees, held: Held, spot: Spot, result: Restored | None = None
+) -> tuple[QuotaUnit, PhysicalCell] | None:
     """The unit of the group's quota that stands, or may stand, where the pod runs.
 
     With ``result`` groups of lower priority may be displaced for it, and are recorded there.
@@ -220,7 +232,7 @@ def _weakest_root(trees: Trees, held: Held, quotas: Quotas, level: int, result: 
     return root if root.physical is None else None
 
 
-def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Unit | None:
+def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> QuotaUnit | None:
     """The unit below ``root`` that stands on ``cell``, or the first free ones on the way to it."""
     path: list[PhysicalCell] = []
     at = cell
@@ -234,7 +246,7 @@ def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Unit 
         if below is None:
             return None
         below = step.virtual or next((child for child in below.children if child.physical is None), None)
-    return below if isinstance(below, Unit) else None
+    return below if isinstance(below, QuotaUnit) else None
 
 
 # -- quota that was lost -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ tasks that wait ask for the same few things of the same thousand nodes, after ea
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,8 +85,12 @@ class NodeSets(Generic[Asked]):
         known.seen = self._count
 
 
-_Size = tuple[int, int, Terms]
-"""CPUs, MiB and terms of a task."""
+Free = tuple[int, int, int]
+"""CPUs, MiB and GPUs that are left of a node. Which GPUs is a matter of cells, and so is their number unless others,
+whom no cell knows, hold some: where they do not there are ``ENOUGH``."""
+ENOUGH = sys.maxsize
+_Size = tuple[int, int, int, Terms]
+"""CPUs, MiB, GPUs and terms of a task."""
 
 
 class Room:
@@ -100,19 +105,25 @@ class Room:
         """Needs of units without cells that no nodes have now; forgotten whenever something is given back."""
         self._held: dict[TaskUid, tuple[str, Need]] = {}
         self._of_job: dict[JobUid, set[TaskUid]] = {}
-        self._used: dict[str, tuple[int, int]] = {}
+        self._used: dict[str, tuple[int, int, int]] = {}
+        self._shared: set[str] = set()  # nodes of which others hold GPUs
         self._suited: NodeSets[Terms] = NodeSets(self._suits, lambda _: self._nodes)
-        self._large: NodeSets[_Size] = NodeSets(self._is_large_enough, lambda size: self._suited.get(size[2]))
-        self._free: NodeSets[_Size] = NodeSets(self._has_room, lambda size: self._suited.get(size[2]))
+        self._large: NodeSets[_Size] = NodeSets(self._is_large_enough, lambda size: self._suited.get(size[3]))
+        self._free: NodeSets[_Size] = NodeSets(self._has_room, lambda size: self._suited.get(size[3]))
 
     def set_node(self, node: Node) -> None:
         """A node as it is now; new or changed."""
         self._nodes[node.name] = node
+        if node.others.gpus:
+            self._shared.add(node.name)
+        else:
+            self._shared.discard(node.name)
         for known in (self._suited, self._large, self._free):
             known.changed(node.name)
 
     def remove_node(self, name: str) -> None:
         """The node is gone. What was held there stays held until it is released. Idempotent."""
+        self._shared.discard(name)
         if self._nodes.pop(name, None) is not None:
             for known in (self._suited, self._large, self._free):
                 known.gone(name)
@@ -175,34 +186,36 @@ class Room:
         self.journal.note(self._set, uid, before)
         job = job_of(uid)
         if before is not None:
-            self._count(before[0], -before[1].cpus, -before[1].memory_mb)
+            self._count(before[0], -before[1].cpus, -before[1].memory_mb, -before[1].gpus)
             self._of_job[job].discard(uid)
             if not self._of_job[job]:
                 del self._of_job[job]
         if held is not None:
             self._held[uid] = held
             self._of_job.setdefault(job, set()).add(uid)
-            self._count(held[0], held[1].cpus, held[1].memory_mb)
+            self._count(held[0], held[1].cpus, held[1].memory_mb, held[1].gpus)
 
-    def _count(self, node: str, cpus: int, memory_mb: int) -> None:
-        before = self._used.get(node, (0, 0))
-        self._used[node] = (before[0] + cpus, before[1] + memory_mb)
+    def _count(self, node: str, cpus: int, memory_mb: int, gpus: int) -> None:
+        before = self._used.get(node, (0, 0, 0))
+        self._used[node] = (before[0] + cpus, before[1] + memory_mb, before[2] + gpus)
         if node in self._nodes:
             self._free.changed(node)
 
-    def free(self, name: str, leaving: Iterable[TaskUid] = ()) -> tuple[int, int]:
-        """CPUs and MiB left on a node, once the tasks in ``leaving`` have left it too."""
-        node, (cpus, memory_mb) = self._nodes[name], self._used.get(name, (0, 0))
+    def free(self, name: str, leaving: Iterable[TaskUid] = ()) -> Free:
+        """What is left of a node, once the tasks in ``leaving`` have left it too."""
+        node, (cpus, memory_mb, gpus) = self._nodes[name], self._used.get(name, (0, 0, 0))
         for uid in leaving:
             held = self._held.get(uid)
             if held is not None and held[0] == name:
                 cpus -= held[1].cpus
                 memory_mb -= held[1].memory_mb
-        return node.cpus - cpus, node.memory_mb - memory_mb
+                gpus -= held[1].gpus
+        most = most_of(node)
+        return most[0] - cpus, most[1] - memory_mb, most[2] - gpus
 
     def is_free_for(self, need: Need, name: str) -> bool:
         """Whether the node has the CPU and memory now, may the task use it or not."""
-        return fits(need.cpus, need.memory_mb, self.free(name))
+        return fits(need, self.free(name))
 
     def suited(self, need: Need) -> frozenset[str]:
         """Nodes that are ready and that the task may use, whatever room they have."""
@@ -210,37 +223,55 @@ class Room:
 
     def having(self, need: Need) -> frozenset[str]:
         """Suited nodes with room for the task now."""
-        return self._free.get((need.cpus, need.memory_mb, need.terms))
+        return self._free.get(self.size(need))
 
     def large_enough(self, need: Need) -> frozenset[str]:
         """Suited nodes that would have room for the task if nothing else ran on them."""
-        return self._large.get((need.cpus, need.memory_mb, need.terms))
+        return self._large.get(self.size(need))
+
+    def size(self, need: Need) -> _Size:
+        """What tells tasks apart that different nodes have room for: GPUs only while others hold some."""
+        return need.cpus, need.memory_mb, need.gpus if self._shared else 0, need.terms
 
     def _suits(self, terms: Terms, name: str) -> bool:
         node = self._nodes[name]
         return node.ready and terms.objection(node) is None
 
     def _is_large_enough(self, size: _Size, name: str) -> bool:
-        return size[0] <= self._nodes[name].cpus and size[1] <= self._nodes[name].memory_mb
+        return all(wanted <= most for wanted, most in zip(size[:3], most_of(self._nodes[name]), strict=True))
 
     def _has_room(self, size: _Size, name: str) -> bool:
-        return fits(size[0], size[1], self.free(name))
+        return _fit(size[:3], self.free(name))
 
     def that_fit(self, name: str, needs: Sequence[Need], leaving: Iterable[TaskUid] = ()) -> int:
         """How many of these tasks, from the first on, may use the node and fit there together."""
-        cpus, memory_mb = self.free(name, leaving)
+        free = self.free(name, leaving)
         for count, need in enumerate(needs):
-            cpus -= need.cpus
-            memory_mb -= need.memory_mb
-            full = (cpus < 0 and need.cpus) or (memory_mb < 0 and need.memory_mb)
-            if full or name not in self.suited(need):
+            if not fits(need, free) or name not in self.suited(need):
                 return count
+            free = less(free, need)
         return len(needs)
 
 
-def fits(cpus: int, memory_mb: int, free: tuple[int, int]) -> bool:
-    """Whether there is room for CPUs and MiB in what is free; what a task does not ask for may be overdrawn."""
-    return (cpus <= free[0] or not cpus) and (memory_mb <= free[1] or not memory_mb)
+def most_of(node: Node) -> Free:
+    """What tasks may have of a node together, beside what others hold."""
+    others = node.others
+    gpus = len(node.gpus) - others.gpus if others.gpus else ENOUGH
+    return node.cpus - others.cpus, node.memory_mb - others.memory_mb, gpus
+
+
+def less(free: Free, need: Need) -> Free:
+    """What is left when the task has what it needs."""
+    return free[0] - need.cpus, free[1] - need.memory_mb, free[2] - need.gpus
+
+
+def fits(need: Need, free: Free) -> bool:
+    """Whether there is room for a task in what is free; what a task does not ask for may be overdrawn."""
+    return _fit((need.cpus, need.memory_mb, need.gpus), free)
+
+
+def _fit(asked: Free, free: Free) -> bool:
+    return all(wanted <= left or not wanted for wanted, left in zip(asked, free, strict=True))
 
 
 class Ports:

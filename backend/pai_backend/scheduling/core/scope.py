@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pai_backend.scheduling.cells.buddy import below
 from pai_backend.scheduling.cells.holding import Holding
-from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Spot, State, Unit, VirtualCell
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, QuotaUnit, Spot, State, VirtualCell
 from pai_backend.scheduling.core.search import Limits, Pod, Search
 from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
@@ -30,7 +30,7 @@ def find(search: Search) -> dict[int, Spot] | None:
 class _Bin:
     """A unit on a cell, or a node, and the pods in it."""
 
-    place: Unit | Node
+    place: QuotaUnit | Node
     cell: PhysicalCell
     pods: list[Pod] = field(default_factory=list)
 
@@ -124,7 +124,7 @@ class Exact:
                 journal.rewind(mark)
         return False
 
-    def _representatives(self) -> list[Unit]:
+    def _representatives(self) -> list[QuotaUnit]:
         """Unbound units, of each kind of quota cell no more than could be needed."""
         assert self.search.quotas is not None
         roots: dict[tuple[int, bool], dict[VirtualCell, None]] = {}
@@ -138,7 +138,7 @@ class Exact:
                     found.append(unit)
         return found
 
-    def _kinds(self) -> Iterator[Unit]:
+    def _kinds(self) -> Iterator[QuotaUnit]:
         """One unbound unit of each kind: the same quota level below the same bound cell."""
         seen: set[tuple[object, ...]] = set()
         for unit in self._unbound:
@@ -149,7 +149,7 @@ class Exact:
                     seen.add(kind)
                     yield unit
 
-    def _cells(self, unit: Unit) -> Iterator[PhysicalCell]:
+    def _cells(self, unit: QuotaUnit) -> Iterator[PhysicalCell]:
         """Physical cells on which an unbound unit may stand."""
         top = _unbound_top(unit)
         tops: Iterator[PhysicalCell]
@@ -162,7 +162,7 @@ class Exact:
             yield from below(each, unit.level)
 
 
-def _unbound_top(unit: Unit) -> VirtualCell:
+def _unbound_top(unit: QuotaUnit) -> VirtualCell:
     """The highest virtual cell around an unbound unit that is unbound too."""
     at: VirtualCell = unit
     while at.parent is not None and at.parent.physical is None:

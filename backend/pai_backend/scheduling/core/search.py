@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pai_backend.scheduling.cells.binding import Binder
 from pai_backend.scheduling.cells.ranking import Ranking
-from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, Spot, Unit, VirtualCell
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, QuotaUnit, Spot, VirtualCell
 
 BUDGET = 4_000
 """How many cells the exact searches for one decision may look at, some 10 ms. A gang of unequal pods whose search space
@@ -70,7 +70,7 @@ class Search:
     binder: Binder
     spare: Spare | None = None
     limits: Limits | None = None
-    places: Sequence[Unit] | None = None
+    places: Sequence[QuotaUnit] | None = None
     """Where to look instead, in this order; None for everywhere, fullest first."""
     budget: Budget = field(default_factory=Budget)
     packed: bool = False
@@ -80,7 +80,7 @@ class Search:
         """Pods by number of leaves."""
         return Counter(pod.leaves for pod in self.pods)
 
-    def ranking(self) -> Ranking[Unit] | Ranking[Node]:
+    def ranking(self) -> Ranking[QuotaUnit] | Ranking[Node]:
         """The order in which places are tried."""
         return self.chain.ranking if self.quotas is None else self.quotas.ranking
 
@@ -91,25 +91,27 @@ class Search:
             return None
         self.packed = True
         if self.quotas is None:
-            opened: dict[Unit, PhysicalCell] = {}
+            opened: dict[QuotaUnit, PhysicalCell] = {}
         else:
             found = self._open(
-                {unit: sum(pod.leaves for pod in pods) for unit, pods in packed if isinstance(unit, Unit)}
+                {unit: sum(pod.leaves for pod in pods) for unit, pods in packed if isinstance(unit, QuotaUnit)}
             )
             if found is None:
                 return None
             opened = found
         return self.spots(
-            [(place, opened.get(place) if isinstance(place, Unit) else place, pods) for place, pods in packed]
+            [(place, opened.get(place) if isinstance(place, QuotaUnit) else place, pods) for place, pods in packed]
         )
 
-    def spots(self, packed: Sequence[tuple[Unit | Node, PhysicalCell | None, Sequence[Pod]]]) -> dict[int, Spot] | None:
+    def spots(
+        self, packed: Sequence[tuple[QuotaUnit | Node, PhysicalCell | None, Sequence[Pod]]]
+    ) -> dict[int, Spot] | None:
         """Choose leaves for pods that are assigned to units (or to nodes, when opportunistic)."""
         spots: dict[int, Spot] = {}
         gone: set[Held] = set()
         for place, cell, pods in packed:
-            unit = place if isinstance(place, Unit) else None
-            real = place.physical if isinstance(place, Unit) and place.physical is not None else cell
+            unit = place if isinstance(place, QuotaUnit) else None
+            real = place.physical if isinstance(place, QuotaUnit) and place.physical is not None else cell
             if real is None or real.node is None:
                 return None
             node = real.node
@@ -142,7 +144,7 @@ class Search:
             room = cell.mask & ~taken
         return room if self.limits is None else room & self.limits.get(node, 0)
 
-    def capacity(self, place: Unit | Node) -> int:
+    def capacity(self, place: QuotaUnit | Node) -> int:
         """Leaves a unit or node offers; an unbound unit offers all, if a cell for it is found."""
         if self.spare is None and self.limits is None:
             return place.free
@@ -150,15 +152,15 @@ class Search:
             return self.room(place).bit_count()
         return place.size if place.physical is None else self.room(place.physical).bit_count()
 
-    def candidates(self, least: int) -> Iterator[Unit | Node]:
+    def candidates(self, least: int) -> Iterator[QuotaUnit | Node]:
         """Units or nodes in the order in which they are tried."""
         if self.places is not None:
             return iter(self.places)
         return self.ranking().fitting(least) if self.spare is None else self.ranking().everything()
 
-    def _pack(self) -> list[tuple[Unit | Node, list[Pod]]] | None:
+    def _pack(self) -> list[tuple[QuotaUnit | Node, list[Pod]]] | None:
         """Pods assigned to units or nodes: smallest pods first, a pointer that only moves forward."""
-        packed: list[tuple[Unit | Node, list[Pod]]] = []
+        packed: list[tuple[QuotaUnit | Node, list[Pod]]] = []
         places = self.candidates(self.pods[0].leaves)
         left, size = -1, self.pods[0].leaves
         for pod in self.pods:
@@ -176,7 +178,7 @@ class Search:
             left -= pod.leaves
         return packed
 
-    def _onward(self, last: Unit | Node, least: int) -> Iterator[Unit | Node]:
+    def _onward(self, last: QuotaUnit | Node, least: int) -> Iterator[QuotaUnit | Node]:
         """Candidates behind ``last``."""
         if self.places is not None:
             places = iter(self.places)
@@ -189,9 +191,9 @@ class Search:
 
     # -- virtual cells that stand on nothing yet --------------------------------------------------------------------
 
-    def _open(self, needs: Mapping[Unit, int]) -> dict[Unit, PhysicalCell] | None:
+    def _open(self, needs: Mapping[QuotaUnit, int]) -> dict[QuotaUnit, PhysicalCell] | None:
         """Physical cells for the unbound ones of these units, which need so many leaves each."""
-        wanted: dict[VirtualCell, list[Unit]] = {}
+        wanted: dict[VirtualCell, list[QuotaUnit]] = {}
         for unit in needs:
             if unit.physical is None:
                 wanted.setdefault(unit.root, []).append(unit)
@@ -200,7 +202,7 @@ class Search:
         if len(wanted) == 1:
             ((root, units),) = wanted.items()
             return self._place_root(root, units, needs)
-        opened: dict[Unit, PhysicalCell] = {}
+        opened: dict[QuotaUnit, PhysicalCell] = {}
         with self.binder.journal.trial():
             for root, units in wanted.items():
                 found = self._place_root(root, units, needs)
@@ -212,13 +214,13 @@ class Search:
         return opened
 
     def _place_root(
-        self, root: VirtualCell, units: Sequence[Unit], needs: Mapping[Unit, int]
-    ) -> dict[Unit, PhysicalCell] | None:
+        self, root: VirtualCell, units: Sequence[QuotaUnit], needs: Mapping[QuotaUnit, int]
+    ) -> dict[QuotaUnit, PhysicalCell] | None:
         """Cells for units of one quota cell, which itself may need one."""
         paths = _paths(units)
         if root.physical is not None:
             return self._match(root, root.physical, paths, needs)
-        found: dict[Unit, PhysicalCell] = {}
+        found: dict[QuotaUnit, PhysicalCell] = {}
 
         def fits(cell: PhysicalCell) -> bool:
             match = self._match(root, cell, paths, needs)
@@ -235,14 +237,14 @@ class Search:
         cell: VirtualCell,
         real: PhysicalCell,
         paths: Mapping[VirtualCell, Sequence[VirtualCell]],
-        needs: Mapping[Unit, int],
-    ) -> dict[Unit, PhysicalCell] | None:
+        needs: Mapping[QuotaUnit, int],
+    ) -> dict[QuotaUnit, PhysicalCell] | None:
         """Let ``cell`` stand on ``real`` and find places for what is needed below it; tries alternatives in order."""
-        if isinstance(cell, Unit):
+        if isinstance(cell, QuotaUnit):
             return {cell: real} if self.room(real).bit_count() >= needs[cell] else None
         children = paths[cell]
         bound = [child for child in children if child.physical is not None]
-        found: dict[Unit, PhysicalCell] = {}
+        found: dict[QuotaUnit, PhysicalCell] = {}
         for child in bound:
             assert child.physical is not None
             match = self._match(child, child.physical, paths, needs)
@@ -260,13 +262,13 @@ class Search:
         cells: Sequence[VirtualCell],
         places: Sequence[PhysicalCell],
         paths: Mapping[VirtualCell, Sequence[VirtualCell]],
-        needs: Mapping[Unit, int],
-    ) -> dict[Unit, PhysicalCell] | None:
+        needs: Mapping[QuotaUnit, int],
+    ) -> dict[QuotaUnit, PhysicalCell] | None:
         """Each cell on its own place; backtracks, since an early choice may take a later one's only place."""
         if not cells:
             return {}
-        if all(isinstance(cell, Unit) for cell in cells):
-            return self._assign_units([cell for cell in cells if isinstance(cell, Unit)], places, needs)
+        if all(isinstance(cell, QuotaUnit) for cell in cells):
+            return self._assign_units([cell for cell in cells if isinstance(cell, QuotaUnit)], places, needs)
         for index, place in enumerate(places):
             match = self._match(cells[0], place, paths, needs) if self.budget.spend(1) else None
             if match is None:
@@ -277,8 +279,8 @@ class Search:
         return None
 
     def _assign_units(
-        self, units: Sequence[Unit], places: Sequence[PhysicalCell], needs: Mapping[Unit, int]
-    ) -> dict[Unit, PhysicalCell] | None:
+        self, units: Sequence[QuotaUnit], places: Sequence[PhysicalCell], needs: Mapping[QuotaUnit, int]
+    ) -> dict[QuotaUnit, PhysicalCell] | None:
         """Each unit on the first place that will do, in order; where that fails, the neediest first.
 
         The second is exact: a place that serves the neediest serves the others too.
@@ -290,9 +292,9 @@ class Search:
         return found
 
     def _first_fit(
-        self, units: Sequence[Unit], rooms: Sequence[tuple[PhysicalCell, int]], needs: Mapping[Unit, int]
-    ) -> dict[Unit, PhysicalCell] | None:
-        found: dict[Unit, PhysicalCell] = {}
+        self, units: Sequence[QuotaUnit], rooms: Sequence[tuple[PhysicalCell, int]], needs: Mapping[QuotaUnit, int]
+    ) -> dict[QuotaUnit, PhysicalCell] | None:
+        found: dict[QuotaUnit, PhysicalCell] = {}
         left = list(rooms)
         for unit in units:
             at = next((index for index, (_, room) in enumerate(left) if room >= needs[unit]), None)
@@ -306,7 +308,7 @@ def _load(cell: PhysicalCell) -> int:
     return cell.opportunistic
 
 
-def _paths(units: Sequence[Unit]) -> dict[VirtualCell, list[VirtualCell]]:
+def _paths(units: Sequence[QuotaUnit]) -> dict[VirtualCell, list[VirtualCell]]:
     """For each virtual cell above the units, its children on the way to them, in order of first use."""
     paths: dict[VirtualCell, list[VirtualCell]] = {}
     for unit in units:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from pai_backend.scheduling.cells.tree import Held, Node, Quotas, Unit
+from pai_backend.scheduling.cells.tree import Held, Node, Quotas, QuotaUnit
 from pai_backend.scheduling.core.search import Budget, Limits
 
 VICTIMS_A_CELL = 16
@@ -206,7 +206,7 @@ def _slots(rooms: Mapping[int, int], size: int) -> int:
     return sum(count * (leaves // size) for leaves, count in rooms.items())
 
 
-def _unowned(node: Node, left: Collection[Unit | None] = ()) -> int:
+def _unowned(node: Node, left: Collection[QuotaUnit | None] = ()) -> int:
     """The leaves of a node on which no unit stands, apart from units that are ``left``."""
     mask = node.mask
     for unit in node.units:

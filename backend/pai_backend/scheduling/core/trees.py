@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters, NoVirtualCluster
@@ -19,9 +19,9 @@ from pai_backend.scheduling.cells.tree import (
     Node,
     PhysicalCell,
     Quotas,
+    QuotaUnit,
     Spot,
     State,
-    Unit,
     VirtualCell,
     Wide,
     units_of,
@@ -32,6 +32,9 @@ from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.core.room import Entries, Ports, Room
 from pai_backend.scheduling.core.search import Limits
 from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group, GroupPlace
+
+MOST_LIMITS = 16
+"""Sets of suggested nodes of which it is remembered what they mean."""
 
 
 def make_chain(config: ClusterConfig, name: str, journal: Journal) -> Chain:
@@ -46,7 +49,7 @@ def make_chain(config: ClusterConfig, name: str, journal: Journal) -> Chain:
     return chain
 
 
-def _cell(chain: Chain, spec: model.PhysicalCell, parent: PhysicalCell | None, level: int) -> PhysicalCell:
+def _cell(chain: Chain, spec: model.CellSpec, parent: PhysicalCell | None, level: int) -> PhysicalCell:
     if level > chain.node_level:
         cell = Wide(chain, level, parent, spec.address, spec.pinned_id)
         chain.register(cell)
@@ -66,7 +69,7 @@ def pinned_cells(chain: Chain) -> dict[str, PhysicalCell]:
     return {cell.pinned_id: cell for cell in chain.cells if cell.pinned_id}
 
 
-def _has_pin(spec: model.PhysicalCell) -> bool:
+def _has_pin(spec: model.CellSpec) -> bool:
     return any(child.pinned_id or _has_pin(child) for child in spec.children)
 
 
@@ -79,7 +82,7 @@ def add_quota(quotas: Quotas, level: int, address: str) -> None:
 def _grow(quotas: Quotas, level: int, parent: VirtualCell | None, address: str) -> VirtualCell:
     chain = quotas.chain
     if level <= chain.node_level:
-        return Unit(quotas, chain, level, parent, address)
+        return QuotaUnit(quotas, chain, level, parent, address)
     cell = VirtualCell(quotas, chain, level, parent, address)
     count = chain.sizes[level] // chain.sizes[level - 1]
     cell.children = tuple(_grow(quotas, level - 1, cell, f"{address}/{index}") for index in range(count))
@@ -98,7 +101,7 @@ def order_units(quotas: Quotas, journal: Journal, *, by_size: bool) -> None:
     quotas.ranking = Ranking(quotas.units, _measure_by_size if by_size else _measure_unit, most, journal)
 
 
-def _measure_unit(unit: Unit) -> tuple[int, int]:
+def _measure_unit(unit: QuotaUnit) -> tuple[int, int]:
     """Fullest first, bad ones last; an unbound unit has all its leaves, if a place for it is found."""
     leaves = unit.chain.shape.leaves
     if unit.physical is None:
@@ -109,7 +112,7 @@ def _measure_unit(unit: Unit) -> tuple[int, int]:
     return leaves - unit.used.bit_count(), unit.idle().bit_count()
 
 
-def _measure_by_size(unit: Unit) -> tuple[int, int]:
+def _measure_by_size(unit: QuotaUnit) -> tuple[int, int]:
     """The same, but of empty units the smallest first.
 
     A node that is owned whole is then not begun for what a part of one, owned too, has room for.
@@ -134,7 +137,15 @@ def _measure_node(node: Node) -> tuple[int, int]:
     return (leaves - oppo) * (leaves + 1) + rest, node.idle().bit_count()
 
 
-Suggested = Collection[str] | Mapping[str, Collection[int] | None] | None
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Suggested nodes of which some may be used in part: the devices that are given for them."""
+
+    names: frozenset[str]
+    devices: Mapping[str, Collection[int]]
+
+
+Suggested = Collection[str] | Parts | None
 """Nodes that may be used: their names, or with each name the devices that may be, None for all. None is all nodes."""
 
 
@@ -172,8 +183,10 @@ class Trees:
         self.serial = 0
         """How many groups have been given a place or reservation so far."""
         self.binder = Binder(self.journal)
-        self._suggested: tuple[frozenset[str] | None, Limits | None] = (None, None)
+        self._limits: dict[frozenset[str], dict[Node, int]] = {}
+        """Sets of suggested nodes as limits, those asked for last."""
         self._build()
+        self._node_count = sum(len(nodes) for nodes in self.nodes.values())
         self.health = Health(self.binder, self.quotas, self.journal)
         self.holding = Holding(self.binder, self.health, self.journal)
 
@@ -272,24 +285,24 @@ class Trees:
                 option.quotas.ranking.settle()
 
     def limits(self, suggested: Suggested) -> Limits | None:
-        """Suggested nodes as limits; None when all nodes are suggested. The last answer is remembered."""
+        """Suggested nodes as limits; None when all of all nodes is suggested."""
         if suggested is None:
             return None
-        if isinstance(suggested, Mapping):
-            return {
-                node: node.mask if devices is None else _mask_of(node, devices)
-                for name, devices in suggested.items()
-                for node in self.nodes.get(name, ())
-            }
-        names = suggested if isinstance(suggested, frozenset) else frozenset(suggested)
-        known, limits = self._suggested
-        if known is not names and known != names:
-            if all(name in names for name in self.nodes):
-                limits = None
-            else:
-                limits = {node: node.mask for name, nodes in self.nodes.items() if name in names for node in nodes}
-        self._suggested = (names, limits)
-        return limits
+        if isinstance(suggested, Parts):
+            parts = suggested.devices.items()
+            few = {node: _mask_of(node, devices) for name, devices in parts for node in self.nodes.get(name, ())}
+            return self._whole(suggested.names) | few
+        limits = self._whole(frozenset(suggested))
+        return None if len(limits) == self._node_count else limits
+
+    def _whole(self, names: frozenset[str]) -> dict[Node, int]:
+        """All leaves of these nodes. Some answers are remembered, since few sets are asked for again and again."""
+        found = self._limits.get(names)
+        if found is None:
+            if len(self._limits) >= MOST_LIMITS:
+                del self._limits[next(iter(self._limits))]
+            self._limits[names] = found = {node: node.mask for name in names for node in self.nodes.get(name, ())}
+        return found
 
 
 def _mask_of(node: Node, devices: Collection[int]) -> int:

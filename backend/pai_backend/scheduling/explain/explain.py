@@ -17,7 +17,7 @@ from pai_backend.scheduling.queue.books import standing
 from pai_backend.scheduling.queue.kind import Claim
 from pai_backend.scheduling.queue.policy import Excess
 from pai_backend.scheduling.queue.queue import Queue
-from pai_backend.scheduling.request import MOST_HOLDERS, OPPORTUNISTIC, Entry, Group, Member, Reason, WaitCode
+from pai_backend.scheduling.request import MOST_HOLDERS, OPPORTUNISTIC, Entry, Group, Reason, WaitCode
 
 LANGUAGES: Mapping[str, Words] = {"en": texts_en.WORDS, "zh_CN": texts_zh.WORDS}
 """Language tag -> its words."""
@@ -55,7 +55,7 @@ def apply(group: Group, change: Change) -> Group:
     members = list(group.members)
     old = members[change.member]
     if change.kind is ChangeKind.FEWER:
-        members[change.member] = Member(change.after, old.leaves, None, old.within)
+        members[change.member] = replace(old, pods=change.after, min_pods=None)
     elif change.kind is ChangeKind.SMALLER:
         members[change.member] = replace(old, leaves=change.after)
     else:
@@ -105,10 +105,11 @@ class _Search:
         members = self.entry.group.members
         ranked = sorted(range(len(members)), key=lambda index: -members[index].pods * members[index].leaves)
         for index in ranked[:MOST_MEMBERS]:
-            pods, least, leaves = members[index].pods, members[index].min_pods, members[index].leaves
-            most = pods if least is None else least
-            yield from self._largest(Change(kind=ChangeKind.FEWER, member=index, before=pods), most - 1)
-            yield from self._largest(Change(kind=ChangeKind.SMALLER, member=index, before=leaves), leaves - 1)
+            asked = members[index]
+            fewer = Change(kind=ChangeKind.FEWER, member=index, role=asked.role, before=asked.pods)
+            yield from self._largest(fewer, asked.least - 1)
+            smaller = Change(kind=ChangeKind.SMALLER, member=index, role=asked.role, before=asked.leaves)
+            yield from self._largest(smaller, asked.leaves - 1)
 
     def _largest(self, change: Change, most: int) -> Iterator[Change]:
         """The change with the largest number up to ``most`` that works; halving, since less is easier."""
@@ -202,18 +203,18 @@ def render(waiting: Waiting, language: str) -> Told:
     words = LANGUAGES[language]
     remedy = words.change(waiting.changes[0]) if waiting.changes else words.remedies[waiting.cause](waiting)
     start = words.estimate(waiting) if waiting.starts_at is not None else ""
-    return Told(sentence=words.sentences[waiting.cause](waiting), remedy=remedy, estimate=start)
+    said = words.sentences[waiting.cause](waiting) + (words.put_off(waiting) if waiting.put_off_s else "")
+    return Told(sentence=said, remedy=remedy, estimate=start)
 
 
 def _base(group: Group, cause: Cause) -> Waiting:
-    least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
     return Waiting(
         group=group.name,
         cause=cause,
         vc=group.vc,
         priority=group.priority,
         leaf_type=group.leaf_type,
-        needed=sum(count * member.leaves for count, member in zip(least, group.members, strict=True)),
+        needed=sum(member.least * member.leaves for member in group.members),
         largest_task=max((member.leaves for member in group.members), default=0),
         within=group.within or next((member.within for member in group.members if member.within), ""),
     )
@@ -298,6 +299,7 @@ def _cap(entry: Entry, excess: Excess) -> CapReached:
     return CapReached(
         vc=scope.vc,
         user=scope.user,
+        sweep=scope.sweep,
         tasks=cap.tasks,
         gpus=cap.gpus,
         running_tasks=excess.tasks,

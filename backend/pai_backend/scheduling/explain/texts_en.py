@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pai_backend.model.duration import duration_text
 from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Lack, LackOf, Waiting
 from pai_backend.scheduling.explain.words import Say, Words, named, unique
 
 _ROOM = (LackOf.CPU, LackOf.MEMORY)
+_UNITS = {LackOf.CPU: "CPUs", LackOf.MEMORY: "MiB of memory", LackOf.GPU: "GPUs"}
 
 
 def _gpus(count: int) -> str:
@@ -37,6 +39,8 @@ def _cap(waiting: Waiting) -> str:
     cap = waiting.cap
     assert cap is not None
     who = f"User {cap.user}" if cap.user else "All users together"
+    if cap.sweep:
+        who = f"Sweep {cap.sweep}"
     where = f" in virtual cluster {cap.vc}" if cap.vc else ""
     limits = [_tasks(cap.tasks)] if cap.tasks is not None else []
     limits += [_gpus(cap.gpus)] if cap.gpus is not None else []
@@ -45,10 +49,9 @@ def _cap(waiting: Waiting) -> str:
 
 
 def _lack(lack: Lack) -> str:
-    if lack.what is LackOf.CPU:
-        return f"{lack.node} has {lack.available} of {lack.needed} CPUs free"
-    if lack.what is LackOf.MEMORY:
-        return f"{lack.node} has {lack.available} of {lack.needed} MiB of memory free"
+    if lack.what in _UNITS:
+        others = f" (pods that are not of this backend hold {lack.others})" if lack.others else ""
+        return f"{lack.node} has {lack.available} of {lack.needed} {_UNITS[lack.what]} free{others}"
     if lack.what is LackOf.PORT:
         return f"port {lack.needed} of {lack.node} is taken" + (f" by {lack.holder}" if lack.holder else "")
     if lack.what is LackOf.TAINT:
@@ -66,6 +69,8 @@ def _lacking(waiting: Waiting) -> str:
 
 
 def _linear_remedy(waiting: Waiting) -> str:
+    if any(lack.what is LackOf.GPU for lack in waiting.lacks):
+        return "Ask for fewer GPUs a task, or wait until pods there have ended."
     if not waiting.lacks or any(lack.what in _ROOM for lack in waiting.lacks):
         return "Ask for less CPU or memory a task, or wait until something ends there."
     return "Ask an administrator which nodes are meant for it, or ask for other labels of nodes."
@@ -154,4 +159,9 @@ def _estimate(waiting: Waiting) -> str:
     return f"This time is an estimate based on {known}. It assumes that no new job comes first."
 
 
-WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate)
+def _put_off(waiting: Waiting) -> str:
+    later = duration_text(waiting.put_off_s)
+    return f" Shorter jobs go first here: it takes its turn as if submitted {later} later."
+
+
+WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate, _put_off)

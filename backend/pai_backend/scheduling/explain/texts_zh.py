@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pai_backend.model.duration import duration_text
 from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Lack, LackOf, Waiting
 from pai_backend.scheduling.explain.words import Say, Words, named, unique
 
 _ROOM = (LackOf.CPU, LackOf.MEMORY)
+_UNITS = {LackOf.CPU: ("个", " CPU"), LackOf.MEMORY: ("MiB", "内存"), LackOf.GPU: ("个", " GPU")}
 
 
 def _nodes(names: Sequence[str]) -> str:
@@ -35,6 +37,8 @@ def _cap(waiting: Waiting) -> str:
     assert cap is not None
     where = f"在虚拟集群 {cap.vc} 中" if cap.vc else ""
     who = f"用户 {cap.user} " if cap.user else "所有用户合计"
+    if cap.sweep:
+        who = f"参数扫描 {cap.sweep} "
     limits = [f" {cap.tasks} 个任务"] if cap.tasks is not None else []
     limits += [f" {cap.gpus} 个 GPU"] if cap.gpus is not None else []
     have = f"目前有 {cap.running_tasks} 个任务、{cap.running_gpus} 个 GPU 在运行"
@@ -42,10 +46,10 @@ def _cap(waiting: Waiting) -> str:
 
 
 def _lack(lack: Lack) -> str:
-    if lack.what is LackOf.CPU:
-        return f"{lack.node} 需要 {lack.needed} 个 CPU，只剩 {lack.available} 个"
-    if lack.what is LackOf.MEMORY:
-        return f"{lack.node} 需要 {lack.needed} MiB 内存，只剩 {lack.available} MiB"
+    if lack.what in _UNITS:
+        unit, what = _UNITS[lack.what]
+        others = f"（不属于本后端的 Pod 占用了 {lack.others} {unit}）" if lack.others else ""
+        return f"{lack.node} 需要 {lack.needed} {unit}{what}，只剩 {lack.available} {unit}{others}"
     if lack.what is LackOf.PORT:
         return f"{lack.node} 的端口 {lack.needed} 已被{f' {lack.holder} ' if lack.holder else ''}占用"
     if lack.what is LackOf.TAINT:
@@ -63,6 +67,8 @@ def _lacking(waiting: Waiting) -> str:
 
 
 def _linear_remedy(waiting: Waiting) -> str:
+    if any(lack.what is LackOf.GPU for lack in waiting.lacks):
+        return "请减少每个任务的 GPU，或等待那里的 Pod 结束。"
     if not waiting.lacks or any(lack.what in _ROOM for lack in waiting.lacks):
         return "请减少每个任务的 CPU 或内存，或等待那里的任务结束。"
     return "请向管理员询问哪些节点供它使用，或改为要求其他节点标签。"
@@ -146,4 +152,8 @@ def _estimate(waiting: Waiting) -> str:
     return f"此时间为估计值：依据{known}，并假定没有新的作业排到前面。"
 
 
-WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate)
+def _put_off(waiting: Waiting) -> str:
+    return f"此处较短的作业优先，因此它按晚 {duration_text(waiting.put_off_s)} 提交来排队。"
+
+
+WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate, _put_off)

@@ -21,6 +21,8 @@ class Words:
     remedies: Mapping[Cause, Say]
     change: Callable[[Change], str]
     estimate: Say
+    put_off: Say
+    """Follows the sentence of a group whose turn is put off."""
 
 
 def named(names: Sequence[str], more: Callable[[int], str], comma: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node, Placement
@@ -14,6 +15,24 @@ from pai_backend.scheduling.jobs.demand import Party, Sizing
 from pai_backend.scheduling.jobs.unit import Unit, Units
 from pai_backend.scheduling.queue import Queue
 from pai_backend.scheduling.request import Reason, on_cells
+
+Named = TypeVar("Named", bound=str)
+
+
+class Noted(Generic[Named]):
+    """What has changed and is to be told, each once."""
+
+    def __init__(self) -> None:
+        self._names: dict[Named, None] = {}
+
+    def note(self, *names: Named) -> None:
+        """These may be other ones now."""
+        self._names.update(dict.fromkeys(names))
+
+    def take(self) -> list[Named]:
+        """All that were noted since the last call."""
+        names, self._names = list(self._names), {}
+        return names
 
 
 @dataclass(frozen=True)
@@ -124,3 +143,12 @@ def preemptions_of(queue: Queue, units: Units) -> Iterator[Preemption]:
         for held in sorted(queue.in_the_way(entry), key=lambda other: other.serial):
             uids = units.party(held.group.name).uids
             yield Preemption(job_of(uids[0]), uids, entry.group.name.rpartition("/")[0], entry.group.priority)
+
+
+def claims_of(groups: Iterable[str], ledger: Ledger, units: Units) -> Iterator[QuotaClaim]:
+    """How these groups stand to their quota, as far as they hold cells."""
+    for name in groups:
+        held = ledger.groups.get(name)
+        if held is not None:
+            uids = units.party(name).uids
+            yield QuotaClaim(job_of(uids[0]), uids, bool(held.displaced_by))

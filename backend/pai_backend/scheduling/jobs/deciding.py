@@ -2,12 +2,12 @@
 
 A decision holds the places of all groups of a unit, and the node of each of its tasks. Several groups are placed
 together or not at all: while one of them waits for others to end, the cells of all are kept, and none of them runs.
-Others are preempted for cells, never for CPU or memory.
+Others are preempted for cells, and for CPU or memory that goes with the cells they hold; tasks without cells never are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
@@ -16,11 +16,11 @@ from pai_backend.model.node import Node
 from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.core.decision import Bound, Decision, Holds, Keep, Preempt, Step, Wait
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.core.room import Room, fits
-from pai_backend.scheduling.jobs.unit import Unit, Units
+from pai_backend.scheduling.core.room import Free, Room, fits, less
+from pai_backend.scheduling.core.trees import Parts
+from pai_backend.scheduling.jobs.unit import Unit, Units, largest
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.request import Group, GroupPlace, Need, Reason, WaitCode
-from pai_backend.scheduling.terms import Terms
 
 Allows = Callable[[Node, Need], bool]
 """Whether a node may be used for a task, apart from what a room knows of it."""
@@ -41,9 +41,6 @@ def choose(room: Room, needs: Sequence[Need], allows: Allows) -> Mapping[TaskUid
     return found
 
 
-_Size = tuple[int, int, Terms]
-"""CPUs, MiB and terms of a task."""
-
 _Preference = tuple[bool, bool, float, str]
 """How late a node's turn comes: avoided, has GPUs, the share of it that is taken, name."""
 
@@ -55,8 +52,8 @@ class _Choice:
         self._room = room
         self._allows = allows
         self._spreads = spreads
-        self._left: dict[str, tuple[int, int]] = {}
-        self._orders: dict[_Size, list[_Preference]] = {}  # heaps; what a task has taken since is not in them
+        self._left: dict[str, Free] = {}
+        self._orders: dict[Hashable, list[_Preference]] = {}  # heaps; what a task has taken since is not in them
 
     def of(self, needs: Sequence[Need]) -> dict[TaskUid, str] | Need:
         """A node for each, or the first task that has none."""
@@ -65,8 +62,7 @@ class _Choice:
             name = self._best(need)
             if name is None:
                 return need
-            cpus, memory_mb = self._free(name)
-            self._left[name] = (cpus - need.cpus, memory_mb - need.memory_mb)
+            self._left[name] = less(self._free(name), need)
             found[need.uid] = name
         return found
 
@@ -81,7 +77,7 @@ class _Choice:
                     heappush(order, now)
                     continue
                 passed.append(entry)
-                if fits(need.cpus, need.memory_mb, self._free(name)) and self._allows(self._room.nodes[name], need):
+                if fits(need, self._free(name)) and self._allows(self._room.nodes[name], need):
                     return name
             return None
         finally:
@@ -90,7 +86,7 @@ class _Choice:
 
     def _order(self, need: Need) -> list[_Preference]:
         """The nodes with room for such a task, as a heap."""
-        size = (need.cpus, need.memory_mb, need.terms)
+        size = self._room.size(need)
         order = self._orders.get(size)
         if order is None:
             order = self._orders[size] = [self._preference(need, name) for name in self._room.having(need)]
@@ -102,11 +98,11 @@ class _Choice:
         taken = _share_taken(node, self._free(name)) if self._spreads and not node.gpus else 0.0
         return need.terms.avoids(node), bool(node.gpus), taken, name
 
-    def _free(self, name: str) -> tuple[int, int]:
+    def _free(self, name: str) -> Free:
         return self._left.get(name) or self._room.free(name)
 
 
-def _share_taken(node: Node, free: tuple[int, int]) -> float:
+def _share_taken(node: Node, free: Free) -> float:
     """The larger one of the shares of CPUs and of memory that are not free."""
     there = (node.cpus, free[0]), (node.memory_mb, free[1])
     return max(((whole - left) / whole for whole, left in there if whole), default=0.0)
@@ -118,7 +114,8 @@ OF_NO_GROUP = ""
 """The group that a ``Wait`` names when tasks without cells are what has no place."""
 
 Needs = Sequence[Need]
-Nodes = Collection[str] | Mapping[str, Collection[int] | None]
+Devices = tuple[int, ...]
+"""Indexes of the cells of a node."""
 
 
 class JobsDecider:
@@ -234,38 +231,64 @@ class JobsDecider:
         later = self._within(group, needs, could)
         if not isinstance(later, Bound):
             return later
-        return answer if isinstance(answer, Wait) else self._short(group, later)
+        return replace(answer, short=True) if isinstance(answer, Wait) else self._short(group, later)
 
     def _short(self, group: Group, where: Bound | Preempt) -> Wait:
         """There are cells, and their nodes lack something else now."""
         nodes = tuple(dict.fromkeys(pod.node for pod in where.placement.pods.values()))
         most = max(member.leaves for member in group.members)
         reason = Reason(WaitCode.NOT_SUGGESTED, group.vc, group.leaves, most, nodes=nodes)
-        return Wait(group.name, reason, group.name in self._ledger.groups, self._ledger.version)
+        return Wait(group.name, reason, group.name in self._ledger.groups, short=True, version=self._ledger.version)
 
     def _within(self, group: Group, needs: Needs, nodes: frozenset[str]) -> Decision:
-        """A decision whose pods fit on their nodes together.
+        """A decision whose pods fit on their nodes together, if need be after lower priorities there have ended."""
+        answer, full = self._fitting(group, needs, nodes, {})
+        instead = self._of_lower(group, needs, full) if isinstance(answer, Wait) else {}
+        if instead:
+            ending, _ = self._fitting(group, needs, nodes, full | instead)
+            if isinstance(ending, Preempt):
+                return ending
+        return answer
+
+    def _fitting(
+        self, group: Group, needs: Needs, nodes: frozenset[str], full: Mapping[str, Devices]
+    ) -> tuple[Decision, dict[str, Devices]]:
+        """A decision whose pods fit on their nodes together, and the cells it might use of nodes that are full.
 
         Where cells would put more pods on a node than it has CPU or memory for, the node may then be used only for as
         many as fit, on the very cells that they were given, and the group is decided again.
         """
-        allowed: Nodes = nodes
-        answer = self._ledger.decide(group, allowed)
+        full = dict(full)
+        answer = self._ledger.decide(group, Parts(nodes, full) if full else nodes)
         for _ in range(TRIES):
-            if isinstance(answer, Wait):
-                return answer
-            over = dict(self._overfull(answer, needs))
+            over = {} if isinstance(answer, Wait) else dict(self._overfull(answer, needs))
             if not over:
-                return answer
-            have = allowed if isinstance(allowed, Mapping) else dict.fromkeys(allowed)
-            allowed = {**have, **over}
-            answer = self._ledger.decide(group, allowed)
-        return self._ledger.decide(group, frozenset())
+                return answer, full
+            full |= over
+            answer = self._ledger.decide(group, Parts(nodes, full))
+        return self._ledger.decide(group, frozenset()), full
 
-    def _overfull(self, answer: Bound | Preempt, needs: Needs) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _of_lower(self, group: Group, needs: Needs, full: Mapping[str, Devices]) -> dict[str, Devices]:
+        """The cells of full nodes on which pods that lack CPU or memory end a lower priority that holds enough of it.
+
+        They are the cells of such groups and of the pods that fit, and one idle cell less than the largest pod needs:
+        with enough idle cells nothing would be ended.
+        """
+        need, beside = largest(needs), max(member.leaves for member in group.members) - 1
+        found: dict[str, Devices] = {}
+        for name, used in full.items():
+            for node in self._ledger.nodes[name]:
+                for held, mask in node.running.items():
+                    free = self._room.free(name, self._leaving([held.group.name]))
+                    if held.priority < group.priority and fits(need, free):
+                        found.setdefault(name, used + node.devices(node.idle())[:beside])
+                        found[name] += node.devices(mask)
+        return found
+
+    def _overfull(self, answer: Bound | Preempt, needs: Needs) -> Iterator[tuple[str, Devices]]:
         """Nodes with too little room for the pods there, and the cells of those that fit."""
         leaving = list(self._leaving(answer.victims)) if isinstance(answer, Preempt) else []
-        by_node: dict[str, list[tuple[Need, tuple[int, ...]]]] = {}
+        by_node: dict[str, list[tuple[Need, Devices]]] = {}
         for ordinal, pod in answer.placement.pods.items():
             by_node.setdefault(pod.node, []).append((needs[ordinal], pod.cells))
         for name, pods in by_node.items():
@@ -288,18 +311,34 @@ class JobsDecider:
         return self._nodes(self._units.by_name[entry.group.name].needs_of(entry.group), self._room.large_enough)
 
     def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
-        """Whether one of its tasks could be on one of these nodes now, as far as cells do not count.
+        """Whether one of its tasks could be on one of these nodes now, beside groups that need not make way for it.
 
         Of several groups one may have waited for cells, which a quota gives back on whatever node.
         """
         if entry.others:
             return True
-        needs = {need.kind: need for need in self._units.by_name[entry.group.name].needs}
-        return any(not self._room.having(need).isdisjoint(nodes) for need in needs.values())
+        unit = self._units.by_name[entry.group.name]
+        loose = {need.kind: need for need in unit.loose}.values()
+        if any(not self._room.having(need).isdisjoint(nodes) for need in loose):
+            return True
+        kinds = {(need.kind, leaves): (need, leaves) for need, leaves in unit.pods()}
+        return any(self._could_be(entry.group.priority, *kind, name) for kind in kinds.values() for name in nodes)
 
-    def could_stand(self, group: Group, needs: Needs) -> bool:
-        """Whether cells are free for a group on nodes that would be large enough, so that only room on them lacks."""
-        return isinstance(self._within(group, needs, self._nodes(needs, self._room.large_enough)), Bound)
+    def _could_be(self, priority: int, need: Need, leaves: int, name: str) -> bool:
+        """Whether a node has as many leaves and as much else that is idle, or that lower priorities hold."""
+        if name not in self._room.large_enough(need):
+            return False
+        lower: list[str] = []
+        idle = 0
+        for node in self._ledger.nodes.get(name, ()):
+            mask = node.mask & ~node.broken
+            for held, where in node.running.items():
+                if held.priority < priority:
+                    lower.append(held.group.name)
+                else:
+                    mask &= ~where
+            idle = max(idle, mask.bit_count())
+        return idle >= leaves and fits(need, self._room.free(name, self._leaving(lower)))
 
     def _nodes(self, needs: Needs, by: Callable[[Need], frozenset[str]]) -> frozenset[str]:
         """Nodes on which at least one of the pods could be, by CPU, memory, labels, taints and fixed ports."""
@@ -330,5 +369,5 @@ def _joint(
     cancelled = tuple(dict.fromkeys(name for each in found for name in each.cancelled))
     if loose is None:
         victims = tuple(dict.fromkeys(name for each in found if isinstance(each, Preempt) for name in each.victims))
-        return Preempt(placement, victims, displaced, cancelled, steps=tuple(steps))
+        return Preempt(placement, displaced, cancelled, steps=tuple(steps), victims=victims)
     return Bound(placement, displaced, cancelled, steps=tuple(steps), holds=loose)

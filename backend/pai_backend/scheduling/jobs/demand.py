@@ -75,7 +75,7 @@ class Wish:
             (each.vc, each.priority, each.leaf_type, each.pinned_id, each.within, each.members) for each in asked
         )
         needs = (*(need for each in self.parties for need in each.needs), *self.loose)
-        return groups, tuple((need.gpus, *need.kind) for need in needs)
+        return groups, tuple(need.kind for need in needs)
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,10 @@ class Sizing:
         return [self.skus[name] for name in types if name in self.skus]
 
 
-def shared_sizing(rules: NodeRules) -> Sizing:
-    """The sizing without a written configuration."""
-    return Sizing(shared=True, terms=TermsOf(rules, {}))
-
-
-def sizing_of(config: ClusterConfig, *, cells_for_all: bool = False, rules: NodeRules | None = None) -> Sizing:
-    """The sizing of a written configuration."""
+def sizing_of(config: ClusterConfig | None, *, cells_for_all: bool = False, rules: NodeRules | None = None) -> Sizing:
+    """The sizing of a written configuration, or of nodes without any."""
+    if config is None:
+        return Sizing(shared=True, terms=TermsOf(rules or NodeRules(), {}))
     pins = {pin: config.levels(kind)[0] for pin, kind in config.pins.items()}
     owned = {
         vc.name: tuple(
@@ -207,7 +204,7 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
     for role in spec.task_roles:
         count = sum(task.role == role.name for task in tasks)
         if count:
-            members.append(Member(count, sizing.leaves(spec, role), within=role.within_one_cell or ""))
+            members.append(Member(count, sizing.leaves(spec, role), within=role.within_one_cell or "", role=role.name))
     order = {role.name: number for number, role in enumerate(spec.task_roles)}
     ordered = sorted(tasks, key=lambda task: (order[task.role], task.index))
     first = spec.role(ordered[0].role)

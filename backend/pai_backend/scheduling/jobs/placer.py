@@ -8,22 +8,30 @@ with :meth:`Placer.put_back`. Nothing is ended here: who has to end for whom is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
-from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
-from pai_backend.model.labels import NodeRule
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.decision import Preempt
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.restore import Effects
-from pai_backend.scheduling.jobs.answers import Preemption, QuotaClaim, Round, Waits, places_of, preemptions_of
+from pai_backend.scheduling.jobs.answers import (
+    Noted,
+    Preemption,
+    QuotaClaim,
+    Round,
+    Waits,
+    claims_of,
+    places_of,
+    preemptions_of,
+)
 from pai_backend.scheduling.jobs.deciding import JobsDecider
-from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
-from pai_backend.scheduling.jobs.history import RunTime
+from pai_backend.scheduling.jobs.demand import sizing_of
+from pai_backend.scheduling.jobs.history import RunTime, Starts, Turns
 from pai_backend.scheduling.jobs.reasons import WaitReasons
 from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, turn_of, units_of
 from pai_backend.scheduling.queue import Policy, Queue
@@ -47,10 +55,13 @@ class Placer:
     ) -> None:
         self.config = config
         self.run_time = run_time
-        self._cells_for_all = cells_for_all
-        self._rules = rules or NodeRules()
+        self.likely: RunTime = run_time
+        """How long a job will rather run than not, for the order of the queue."""
+        self.turns = Turns()
+        self.rules = rules or NodeRules()
+        self._sizing_of = partial(sizing_of, cells_for_all=cells_for_all, rules=self.rules)
         self.ledger = Ledger(config or derive(()))
-        self.sizing = self._sizing()
+        self.sizing = self._sizing_of(config)
         self.units = Units()
         self.room = self.ledger.room
         self.decider = JobsDecider(self.ledger, self.units)
@@ -62,21 +73,12 @@ class Placer:
         self._look_at_all = True
         self._pending: set[str] = set()
         """Units that were decided and are not written yet."""
-        self._since: dict[TaskUid, datetime] = {}
-        """When running tasks started."""
-        self._placed_at: dict[str, datetime] = {}
-        self._changed_claims: dict[str, None] = {}
-        self._changed_reasons: dict[JobUid, None] = {}
-        self._lost: dict[JobUid, None] = {}
-
-    def _sizing(self) -> Sizing:
-        if self.config is None:
-            return shared_sizing(self._rules)
-        return sizing_of(self.config, cells_for_all=self._cells_for_all, rules=self._rules)
-
-    def rule(self, place: Placement) -> NodeRule:
-        """What the administrator says of nodes for a task that has this place."""
-        return self._rules.of_placed(place, self.config)
+        self._starts = Starts()
+        self._changed_claims = Noted[str]()
+        self.changed_reasons = Noted[JobUid]()
+        """Jobs whose reason to wait may be another one, or has never been told."""
+        self.lost = Noted[JobUid]()
+        """Jobs whose reservation was given up; they are decided again."""
 
     # -- nodes and configuration -----------------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ class Placer:
             self.queue.nodes_changed(changed)
         if self._recovered:
             self._finish_recovery()
-        self._changed_claims.update(dict.fromkeys(self.queue.upgrade()))
+        self._changed_claims.note(*self.queue.upgrade())
 
     def _set_health(self, name: str) -> None:
         node = self.room.nodes.get(name)
@@ -128,7 +130,7 @@ class Placer:
         a written one those that they name. Units that wait are sorted in again.
         """
         self.config = config
-        self.sizing = self._sizing()
+        self.sizing = self._sizing_of(config)
         vcs: dict[str, str] = {}
         for job in jobs:
             for unit in self.units.of_job(job.uid):
@@ -144,13 +146,13 @@ class Placer:
         effects = self.ledger.reconfigure(config, vcs)
         self.queue.catch_up()
         for name in nowhere ^ self._without_any_place():
-            self._changed_reasons[self.units.by_name[name].job] = None
+            self.changed_reasons.note(self.units.by_name[name].job)
         for name in effects.cancelled:
             unit = self.units.by_name[name]
             if self.ledger.give_back(unit.uids):
-                self._lost[unit.job] = None
-            self._changed_reasons[unit.job] = None
-        self._changed_claims.update(dict.fromkeys((*effects.displaced, *effects.regained)))
+                self.lost.note(unit.job)
+            self.changed_reasons.note(unit.job)
+        self._changed_claims.note(*effects.displaced, *effects.regained)
         self._look_at_all = True
         return effects
 
@@ -160,11 +162,9 @@ class Placer:
 
     def _move_to(self, unit: Unit, vc: str) -> None:
         """A running unit belongs to this virtual cluster from now on."""
-        parties = tuple(replace(each, group=replace(each.group, vc=vc)) for each in unit.parties)
-        groups = tuple(each.group for each in parties) or (replace(unit.entry.group, vc=vc),)
-        entry = replace(unit.entry, group=groups[0], others=groups[1:])
-        self.units.know(replace(unit, parties=parties, entry=entry), self.units.jobs[unit.job])
-        self.queue.adopt(entry)
+        moved = unit.in_cluster(vc)
+        self.units.know(moved, self.units.jobs[unit.job])
+        self.queue.adopt(moved.entry)
 
     def _line_up_anew(self) -> None:
         """Who waits asks for other cells now."""
@@ -179,7 +179,7 @@ class Placer:
             for unit in units_of(job, waiting, self.sizing):
                 self.units.know(unit, job)
                 self.queue.line_up(unit.entry)
-            self._changed_reasons[job.uid] = None
+            self.changed_reasons.note(job.uid)
 
     # -- what is stored --------------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Placer:
                 place = task.placement if task.holds_place else task.reserved
                 if place is not None:
                     self.ledger.hold([(needs[task.uid], place.node)])
-            self._remember_starts(job.tasks)
+            self._starts.started(job.tasks)
             for each in recovered_units(job, self.sizing):
                 self.units.know(each.unit, job)
                 self._recovered.append(each)
@@ -199,7 +199,7 @@ class Placer:
         result = self.ledger.restore([place for each in running for place in each.placements])
         for each in running:
             self.queue.adopt(each.unit.entry)
-        self._changed_claims.update(dict.fromkeys(result.displaced))
+        self._changed_claims.note(*result.displaced)
 
     def _finish_recovery(self) -> None:
         """Keep cells for those who had them kept, before those who had lost their claim may have it again."""
@@ -213,7 +213,7 @@ class Placer:
             if all(self.ledger.reserve(place) for place in each.placements):
                 self.queue.adopt_preemptor(each.unit.entry)
             else:
-                self._lost[each.unit.job] = None
+                self.lost.note(each.unit.job)
                 self.ledger.give_back(each.unit.uids)
                 self.units.forget(each.unit.name)
                 for place in each.placements:
@@ -227,6 +227,7 @@ class Placer:
         """
         if self._recovered or self._changed or self._look_at_all:
             self.catch_up()
+        job = self.turns.of(job, self.queue.policy.order_of(job.spec.virtual_cluster), self.likely)
         if self._is_known(job, tasks):
             return
         wanted = {unit.name: unit for unit in units_of(job, tasks, self.sizing)}
@@ -241,7 +242,7 @@ class Placer:
             self.units.know(unit, job)
             self.queue.line_up(unit.entry)
             if not job.why:
-                self._changed_reasons[job.uid] = None
+                self.changed_reasons.note(job.uid)
 
     def _is_known(self, job: Job, tasks: Sequence[Task]) -> bool:
         """Whether just these tasks wait already, in this turn: of many tasks, few change at a time."""
@@ -267,7 +268,7 @@ class Placer:
         Cells of a group come back when the last of its tasks has ended; CPU and memory of each task at once.
         """
         tasks = list(tasks)
-        self._remember_starts(tasks)
+        self._starts.started(tasks)
         alive = {task.uid for task in tasks if task.holds_place or task.reserved is not None}
         for unit in self.units.of_job(uid):
             if unit.name in self._pending:
@@ -288,12 +289,13 @@ class Placer:
             elif unit.name not in self.queue.claims or not self.queue.claims[unit.name].held_back:
                 self._leave(unit)
         self.queue.nodes_changed(nodes)
-        self._changed_reasons.update((self.units.by_name[name].job, None) for name in self.queue.claims)
-        self._changed_claims.update(dict.fromkeys(self.queue.upgrade()))
+        self.changed_reasons.note(*(self.units.by_name[name].job for name in self.queue.claims))
+        self._changed_claims.note(*self.queue.upgrade())
         return True
 
     def forget(self, uid: JobUid) -> None:
         """The job is over. Idempotent."""
+        self.turns.forget(uid)
         for unit in self.units.of_job(uid):
             self._leave(unit)
 
@@ -304,24 +306,14 @@ class Placer:
         self.units.forget(unit.name)
         self._pending.discard(unit.name)
         self._reasons.asked([unit.name])
-        self._placed_at.pop(unit.name, None)
-        for uid in unit.uids:
-            self._since.pop(uid, None)
-
-    def _remember_starts(self, tasks: Iterable[Task]) -> None:
-        for task in tasks:
-            if task.holds_place and task.started_at is not None:
-                self._since[task.uid] = task.started_at
+        self._starts.forget(unit.name, unit.uids)
 
     def ends(self, name: str) -> datetime | None:
         """When a running group is expected to have ended, as far as its job's run time is known."""
         unit = self.units.by_name.get(name)
-        lasts = None if unit is None else self.run_time(self.units.job_of(name))
-        if unit is None or lasts is None:
-            return None
-        starts = [self._since[uid] for uid in unit.uids if uid in self._since]
-        start = max(starts) if starts else self._placed_at.get(unit.name)
-        return None if start is None else start + lasts
+        start = None if unit is None else self._starts.of(unit.name, unit.uids)
+        lasts = None if start is None else self.run_time(self.units.job_of(name))
+        return None if start is None or lasts is None else start + lasts
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
@@ -330,23 +322,23 @@ class Placer:
         self.catch_up()
         self._reasons.begin()
         answer = self.queue.advance(now)
-        self._changed_claims.update(dict.fromkeys(answer.upgraded))
+        self._changed_claims.note(*answer.upgraded)
         started, kept = [], []
         for each in answer.decided:
             unit = self.units.by_name[each.placement.group.name]
-            self._changed_claims.update(dict.fromkeys(each.displaced))
+            self._changed_claims.note(*each.displaced)
             self._pending.add(unit.name)
             if isinstance(each, Preempt):
                 kept.append(unit)
             else:
                 started.append(unit)
-                self._placed_at[unit.name] = now
+                self._starts.placed(unit.name, now)
         refused = answer.refused
         for name, wait in refused.items():
             self._reasons.refused(self.units.by_name[name], wait)
         self._reasons.asked((*refused, *(unit.name for unit in (*started, *kept))))
         for name in (*refused, *answer.returned, *answer.held_back, *answer.moved_up):
-            self._changed_reasons[self.units.by_name[name].job] = None
+            self.changed_reasons.note(self.units.by_name[name].job)
         return Round(tuple(started), tuple(kept), answer.more, answer.look_again)
 
     def written(self, unit: Unit) -> None:
@@ -368,7 +360,7 @@ class Placer:
         self.queue.nodes_changed(self.ledger.give_back(unit.uids))
         self.queue.defer(unit.name)
         self._reasons.defer(unit, why)
-        self._changed_reasons[unit.job] = None
+        self.changed_reasons.note(unit.job)
 
     def places(self, unit: Unit) -> dict[TaskUid, Placement]:
         """Where the unit's tasks are or will be, without ports; see :func:`places_of`."""
@@ -378,12 +370,6 @@ class Placer:
         """Something that nodes have besides cells, and that is not known here, may be free again."""
         self.room.nowhere.clear()
         self.queue.nodes_changed()
-
-    def has_claim(self, unit: Unit) -> bool:
-        """Whether cells are kept for the unit."""
-        return unit.name in self.queue.claims
-
-    # -- what others must be told ----------------------------------------------------------------------------------
 
     def waiting(self, uid: JobUid) -> list[Unit]:
         """The units of a job that have no place, or one that is not free yet, in order."""
@@ -403,27 +389,10 @@ class Placer:
         """Why a unit that waits has no place yet."""
         return self._reasons.waits(unit, self.sizing)
 
-    def take_changed_reasons(self) -> list[JobUid]:
-        """Jobs whose reason to wait may be another one since the last call, or has never been told."""
-        jobs, self._changed_reasons = list(self._changed_reasons), {}
-        return jobs
-
-    def take_lost(self) -> list[JobUid]:
-        """Jobs whose reservation was given up since the last call; they are decided again."""
-        jobs, self._lost = list(self._lost), {}
-        return jobs
-
     def preemptions(self) -> list[Preemption]:
         """Every running group that must end now for one that keeps its cells; the same until it has ended."""
         return list(preemptions_of(self.queue, self.units))
 
     def take_changed_claims(self) -> list[QuotaClaim]:
         """Groups that lost their claim on the quota since the last call, or got it back."""
-        changed, self._changed_claims = self._changed_claims, {}
-        found = []
-        for name in changed:
-            held = self.ledger.groups.get(name)
-            if held is not None:
-                uids = self.units.party(name).uids
-                found.append(QuotaClaim(job_of(uids[0]), uids, bool(held.displaced_by)))
-        return found
+        return list(claims_of(self._changed_claims.take(), self.ledger, self.units))

@@ -119,6 +119,8 @@ def jobs_of(groups: Iterable[str]) -> list[str]:
 
 
 def _whose(scope: Scope) -> str:
+    if scope.sweep:
+        return f"sweep {scope.sweep} of user {scope.user}"
     who = f"user {scope.user}" if scope.user else "all users together"
     return f"{who} in virtual cluster {scope.vc}" if scope.vc else who
 
@@ -135,9 +137,12 @@ def _unsuited(need: Need, nodes: Sequence[Node]) -> str:
     objections = [(node, need.terms.objection(node)) for node in nodes]
     barred = [f"{node.name} ({_in_words(objection)})" for node, objection in objections if objection is not None]
     away = [node.name for node, objection in objections if objection is None and not node.ready]
-    full = [node.name for node, objection in objections if objection is None and node.ready]
+    open_ = [node for node, objection in objections if objection is None and node.ready]
+    taken = [f"{node.name} ({node.others.gpus})" for node in open_ if need.gpus and node.others.gpus]
+    full = [node.name for node in open_ if not (need.gpus and node.others.gpus)]
     parts = [f"it may not use {named(barred)}"] if barred else []
     parts += [f"nodes not ready: {named(away)}"] if away else []
+    parts += [f"GPUs held by pods that are not of this backend on {named(taken)}"] if taken else []
     parts += [f"too little CPU or memory, or a port in use, on {named(full)}"] if full else []
     return "; ".join(parts) or "no node suits it"
 
@@ -232,7 +237,7 @@ class WaitReasons:
             need = next(nowhere, largest(unit.loose))
             return Waits(Lack.LINEAR, self._about_room(need, len(unit.loose)))
         needs = unit.needs_of(group)
-        if wait.reason.code is WaitCode.NOT_SUGGESTED and self._decider.could_stand(group, needs):
+        if wait.short:
             return Waits(Lack.LINEAR, self._about_room(largest(needs), len(needs)))
         reason = replace(wait.reason, holders=tuple(jobs_of(wait.reason.holders)))
         said = about_cells(group, reason, needs[0], self._room.nodes)

@@ -40,10 +40,23 @@ class Unit:
         """What its tasks need, those with cells first."""
         return (*(need for party in self.parties for need in party.needs), *self.loose)
 
+    def pods(self) -> Iterator[tuple[Need, int]]:
+        """What each of its tasks with cells needs, and how many leaves the task is given."""
+        for party in self.parties:
+            sizes = (member.leaves for member in party.group.members for _ in range(member.pods))
+            yield from zip(party.needs, sizes, strict=True)
+
     @property
     def uids(self) -> tuple[TaskUid, ...]:
         """Its tasks."""
         return tuple(need.uid for need in self.needs)
+
+    def in_cluster(self, vc: str) -> Unit:
+        """The same, of this virtual cluster."""
+        parties = tuple(replace(each, group=replace(each.group, vc=vc)) for each in self.parties)
+        groups = tuple(each.group for each in parties) or (replace(self.entry.group, vc=vc),)
+        entry = replace(self.entry, group=groups[0], others=groups[1:])
+        return replace(self, parties=parties, entry=entry)
 
     def needs_of(self, group: Group) -> tuple[Need, ...]:
         """What the pods of one of its groups need, by their number.
@@ -95,6 +108,8 @@ def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
         loose=len(wish.loose),
         tie=f"{job.uid}/{[role.name for role in job.spec.task_roles].index(first.role):04d}/{first.index:06d}",
         account=job.spec.virtual_cluster,
+        sweep=job.spec.sweep,
+        sweep_tasks=job.spec.sweep_parallel and job.spec.sweep_parallel * job.spec.task_count,
     )
     return Unit(job.uid, turn_of(job), wish.parties, wish.loose, entry)
 
@@ -253,4 +268,4 @@ def _parties(job: Job, sizing: Sizing) -> Iterator[Party]:
 def _alone(job: Job, task: Task, need: Need, leaves: int, sizing: Sizing) -> Party:
     priority = PRIORITIES[job.spec.scheduling.priority_class]
     name = f"{job.id}/{task.role}-{task.index}"
-    return Party(Group(name, sizing.vc(job.spec), (Member(1, leaves),), priority), (need,))
+    return Party(Group(name, sizing.vc(job.spec), (Member(1, leaves, role=task.role),), priority), (need,))

@@ -119,6 +119,8 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
         found = found.model_copy(update={"changes": (*found.changes, *opened)})
     position, waiting = _standing(placer, unit)
     found = found.model_copy(update={"position": position, "waiting": waiting, "holders": _jobs(found.holders)})
+    put_off_s = placer.units.jobs[uid].put_off_s or placer.turns.put_off_s(uid) or 0
+    found = found.model_copy(update={"put_off_s": put_off_s})
     return found.model_copy(update={"texts": {language: render(found, language) for language in LANGUAGES}})
 
 
@@ -181,10 +183,15 @@ class _Asked:
         objection = need.terms.objection(node)
         if objection is not None:
             return Lack(node=node.name, what=objection.what, detail=objection.detail)
-        cpus, memory_mb = self._placer.room.free(node.name)
+        cpus, memory_mb, gpus = self._placer.room.free(node.name)
         if cpus < need.cpus:
-            return Lack(node=node.name, what=LackOf.CPU, needed=need.cpus, available=max(cpus, 0))
+            left, others = max(cpus, 0), node.others.cpus
+            return Lack(node=node.name, what=LackOf.CPU, needed=need.cpus, available=left, others=others)
         if memory_mb < need.memory_mb:
-            return Lack(node=node.name, what=LackOf.MEMORY, needed=need.memory_mb, available=max(memory_mb, 0))
+            left, others = max(memory_mb, 0), node.others.memory_mb
+            return Lack(node=node.name, what=LackOf.MEMORY, needed=need.memory_mb, available=left, others=others)
+        if gpus < need.gpus:
+            left, others = max(gpus, 0), node.others.gpus
+            return Lack(node=node.name, what=LackOf.GPU, needed=need.gpus, available=left, others=others)
         port = self._placer.ledger.ports.lacking(node, need)
         return Lack(node=node.name, what=LackOf.PORT, needed=port[0] if port is not None else 0)

@@ -8,14 +8,15 @@
         ...
     queue.release("alice~train")                     # its tasks have all ended; then advance again
 
-The order is priority, then submission. What cannot start now is passed over (backfill) until it has been overtaken long
-enough; then cells are kept for it. After a release only those are asked who could profit, and one of each kind for all:
-see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens, ``holdback`` keeps cells.
+The order is priority, then submission, or what else ``Order`` says. What cannot start now is passed over (backfill)
+until it has been overtaken long enough; then cells are kept for it. After a release only those are asked who could
+profit, and one of each kind for all: see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens,
+``holdback`` keeps cells.
 docs/scheduling.md says what users may rely on.
 """
 
 from pai_backend.scheduling.queue.entry import Decider, Pass
-from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
+from pai_backend.scheduling.queue.policy import Cap, Order, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
 from pai_backend.scheduling.request import Entry
 
@@ -24,6 +25,7 @@ __all__ = [
     "Cap",
     "Decider",
     "Entry",
+    "Order",
     "Pass",
     "Patience",
     "Policy",

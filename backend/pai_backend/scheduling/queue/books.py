@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
 from pai_backend.scheduling.cells.tree import Held
@@ -41,7 +41,7 @@ class Books:
         self.order: dict[str, list[Key]] = {}
         """Keys of those in :attr:`waiting`, sorted, by the queue they stand in: a virtual cluster's, or ""."""
         self.failed = Failed(self.journal)
-        self.index = Index(self.failed, self.journal)
+        self.index = Index(self.failed, self.journal, self.decider.may_profit)
         self.gates = Gates(self.policy, self.journal)
         self.first: dict[Lane, Ticket] = {}
         """Who was first in each lane at the end of the last pass; opportunistic groups have none to be first in."""
@@ -128,11 +128,7 @@ class Books:
         else:
             chains = [node.chain.name for name in changed for node in self.ledger.nodes.get(name, ())]
         for chain in sorted({*chains, ANY_NODE}):
-            self.index.nodes_changed(chain, self._profits(changed))
-
-    def _profits(self, nodes: frozenset[str] | None) -> Callable[[Entry], bool] | None:
-        """Who may profit from a change of these nodes; None is everybody."""
-        return None if nodes is None else lambda entry: self.decider.may_profit(entry, nodes)
+            self.index.nodes_changed(chain, changed)
 
     def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
         """See :meth:`Cluster.set_node_health`."""
@@ -175,7 +171,10 @@ class Books:
         """Forget who has been asked: all are asked again, with the same result as long as nothing has changed."""
         tickets, usage = self.waiting.values(), self.gates.usage
         self.failed.clear()
-        self.index, self.gates = Index(self.failed, self.journal), Gates(self.policy, self.journal)
+        self.index, self.gates = (
+            Index(self.failed, self.journal, self.decider.may_profit),
+            Gates(self.policy, self.journal),
+        )
         self.gates.usage = usage
         self.order, self.waiting, self.stuck = {}, {}, []
         for ticket in sorted(tickets, key=lambda each: each.key):
@@ -346,8 +345,8 @@ class Books:
             if group.priority != OPPORTUNISTIC:
                 self.index.freed(Owner(group.vc, name, group.pinned_id))
             self.index.freed(Owner("", name, ""))
-            self.index.nodes_changed(name, self._profits(nodes))
-        self.index.nodes_changed(ANY_NODE, self._profits(nodes))
+            self.index.nodes_changed(name, nodes)
+        self.index.nodes_changed(ANY_NODE, nodes)
 
     def unstick(self) -> None:
         """Cells can perhaps be kept for those again for whom it was not possible."""

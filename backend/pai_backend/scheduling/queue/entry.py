@@ -13,10 +13,11 @@ from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Group
 
 
 class Scope(NamedTuple):
-    """For whom a cap holds: ``user`` or ``vc`` may be empty, for all."""
+    """For whom a cap holds: ``user`` or ``vc`` may be empty, for all; ``sweep`` is one of the user's."""
 
     vc: str
     user: str
+    sweep: str = ""
 
 
 class Lane(NamedTuple):
@@ -50,10 +51,7 @@ def line_of(group: Group) -> str:
 
 def kind_of(group: Group, others: tuple[Group, ...] = ()) -> KindKey:
     """The kind that a group belongs to, and those that start together with it."""
-    shape = tuple(
-        (member.pods if member.min_pods is None else member.min_pods, member.leaves, member.within)
-        for member in group.members
-    )
+    shape = tuple((member.least, member.leaves, member.within) for member in group.members)
     lane = lane_of(group)
     return KindKey(lane, group.priority, group.within, shape, tuple(kind_of(other) for other in others), group.spread)
 

@@ -85,12 +85,11 @@ def _soonest(ledger: Ledger, group: Group, option: Option, limits: Limits | None
 
 def _place(ledger: Ledger, group: Group, option: Option, limits: Limits | None, ended: Sequence[Held]) -> Plan | None:
     gone = set(ended)
-    least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
 
     def spare(held: Held) -> bool:
         return held in gone or (held.priority < 0 and _may_end(held))
 
-    return Planner(ledger.holding, group, parts_of(group, least), limits).look(option, spare)
+    return Planner(ledger.holding, group, parts_of(group, group.least), limits).look(option, spare)
 
 
 def to_keep_for(books: Books, entry: Entry) -> list[Keep] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from pai_backend.scheduling.cells.journal import Journal
@@ -117,11 +117,16 @@ class Owner(NamedTuple):
     pinned_id: str
 
 
+MayProfit = Callable[[Entry, Collection[str]], bool]
+
+
 class Index:
     """All waiting kinds. A kind is asked when it is *pending*, or when the walk along its shelf comes to it."""
 
-    def __init__(self, failed: Failed, journal: Journal) -> None:
+    def __init__(self, failed: Failed, journal: Journal, may_profit: MayProfit) -> None:
+        """``may_profit``: see :meth:`Decider.may_profit`."""
         self._journal = journal
+        self._may_profit = may_profit
         self.kinds: dict[KindKey, Kind] = {}
         self.lanes: dict[Lane, LazyHeap[Kind]] = {}
         """Per lane, its kinds by their first entry, except those that no cells can be kept for."""
@@ -130,7 +135,9 @@ class Index:
         self._walked: dict[tuple[Owner, int], Shelf] = {}
         """Shelves with cells that were freed and not yet offered to all."""
         self._at_nodes: dict[str, dict[Variant, None]] = {}
-        """Chain, or "" for nodes without cells -> variants that wait for something that a node has besides cells."""
+        """Chain, or "" for nodes without cells -> variants that wait for something that a node has besides cells.
+
+        Some do no longer, and are dropped when nodes of the chain change."""
         self._pending: LazyHeap[Kind] = LazyHeap(lambda kind: kind.first_key() if kind.pending else None, journal)
 
     # -- entering and leaving --------------------------------------------------------------------------------------
@@ -209,6 +216,9 @@ class Index:
     def answered(self, kind: Kind) -> None:
         """The cells have no room for this kind: do not ask again until some are freed."""
         self._journal.set(kind, "pending", False)
+        for variant in kind.variants.values():
+            if variant.woken_by is not None:
+                self._journal.set(variant, "woken_by", None)
         if kind.shelved is not None:
             for owner in owners_of(kind):
                 self._shelves[owner][kind.key.priority].pass_over(kind.shelved)
@@ -216,6 +226,7 @@ class Index:
     def answered_variant(self, variant: Variant) -> None:
         """The nodes have no room for this variant: do not ask again until nodes or cells change."""
         self._journal.set(variant, "asleep", True)
+        self._journal.set(variant, "woken_by", None)
         for chain in variant.chains:
             self._journal.put(self._at_nodes.setdefault(chain, {}), variant, None)
         self.touch(variant.kind)
@@ -237,20 +248,17 @@ class Index:
             self._journal.set(shelf, "cursor", BEGIN)
             self._journal.put(self._walked, (owner, priority), shelf)
 
-    def nodes_changed(self, chain: str, profits: Callable[[Entry], bool] | None = None) -> None:
-        """Nodes of a chain have more to give besides cells: ask those who wait for that, and may profit from it."""
-        asleep = self._at_nodes.get(chain, {})
-        self._journal.drop(self._at_nodes, chain)
-        for variant in asleep:
+    def nodes_changed(self, chain: str, nodes: frozenset[str] | None = None) -> None:
+        """Nodes of a chain, any or these, have more to give besides cells: ask who waits for that and may profit."""
+        known = self._at_nodes.get(chain, {})
+        for variant in [*known]:
             kind = variant.kind
-            if not variant.asleep or kind.variants.get(variant.key) is not variant:
-                continue
-            if profits is None or profits(variant.any_entry):
-                kind.retry(variant)
+            if not variant.waits_for_nodes or kind.variants.get(variant.key) is not variant:
+                self._journal.drop(known, variant)
+            elif nodes is None or self._may_profit(variant.any_entry, nodes):
+                kind.retry(variant, nodes)
                 self._journal.set(kind, "pending", True)
                 self.touch(kind)
-            else:
-                self._journal.put(self._at_nodes.setdefault(chain, {}), variant, None)
 
     def chain_changed(self, chain: str) -> None:
         """Anything may have changed in a chain."""

@@ -118,14 +118,14 @@ def _key(ticket: Ticket) -> Key:
 
 
 class Line:
-    """Entries of a variant under the same caps, in order: of one user and virtual cluster, its ``owner``.
+    """Entries of a variant under the same caps, in order: of one user, virtual cluster and sweep, its ``owner``.
 
     ``parked`` names the cap that keeps the first from starting.
     """
 
     __slots__ = ("owner", "parked", "tickets", "variant")
 
-    def __init__(self, variant: Variant, owner: tuple[str, str]) -> None:
+    def __init__(self, variant: Variant, owner: tuple[object, ...]) -> None:
         self.variant = variant
         self.owner = owner
         self.tickets: list[Ticket] = []
@@ -140,17 +140,36 @@ class Line:
 class Variant:
     """Entries of a kind with equal needs. ``asleep``: its nodes have no room, and none of them changed since.
 
+    ``woken_by`` are the nodes whose change woke it, of which one must still have room when it is asked: what was asked
+    before it may have taken that. None when anything may have changed.
+
     ``chains`` are those in which a change may help it; "" stands for nodes without cells.
     """
 
-    __slots__ = ("asleep", "chains", "key", "kind", "lines")
+    __slots__ = ("_heads", "asleep", "chains", "key", "kind", "lines", "woken_by")
 
-    def __init__(self, kind: Kind, key: Hashable, chains: Sequence[str]) -> None:
+    def __init__(self, kind: Kind, key: Hashable, chains: Sequence[str], journal: Journal) -> None:
         self.kind = kind
         self.key = key
         self.chains = chains
-        self.lines: dict[tuple[str, str], Line] = {}
+        self.lines: dict[tuple[object, ...], Line] = {}
         self.asleep = False
+        self.woken_by: frozenset[str] | None = None
+        self._heads: LazyHeap[Line] = LazyHeap(_head, journal)
+
+    @property
+    def waits_for_nodes(self) -> bool:
+        """Whether it is asleep, or was and has not been asked since."""
+        return self.asleep or self.woken_by is not None
+
+    def touch(self, line: Line) -> None:
+        """The line has another first entry, or a cap has room for it again."""
+        self._heads.push(line)
+
+    def first(self) -> Ticket | None:
+        """The first entry that no cap keeps from starting."""
+        line = self._heads.first()
+        return None if line is None else line.tickets[0]
 
     @property
     def any_entry(self) -> Entry:
@@ -186,7 +205,7 @@ class Kind:
         """The key at which it stands on its shelves."""
         self.stuck = False
         """No cells could be kept for it even if all that runs ended: nodes are bad."""
-        self._heads: LazyHeap[Line] = LazyHeap(_head, journal)
+        self._heads: LazyHeap[Variant] = LazyHeap(_first_key, journal)
 
     def add(self, ticket: Ticket, chains: Sequence[str]) -> Line:
         """One more waits, in this line; changes in these chains may help it."""
@@ -194,8 +213,8 @@ class Kind:
         key = _variant_key(entry)
         variant = self.variants.get(key)
         if variant is None:
-            self._journal.put(self.variants, key, variant := Variant(self, key, chains))
-        owner = (entry.user, entry.vc)
+            self._journal.put(self.variants, key, variant := Variant(self, key, chains, self._journal))
+        owner = (entry.user, entry.vc, entry.sweep, entry.sweep_tasks)
         line = variant.lines.get(owner)
         if line is None:
             self._journal.put(variant.lines, owner, line := Line(variant, owner))
@@ -203,8 +222,12 @@ class Kind:
         _insert(line.tickets, ticket)
         self._journal.note(_delete, line.tickets, ticket)
         if line.tickets[0] is ticket:
-            self._heads.push(line)
+            self._touch(line)
         return line
+
+    def _touch(self, line: Line) -> None:
+        line.variant.touch(line)
+        self._heads.push(line.variant)
 
     def remove(self, ticket: Ticket) -> None:
         """It no longer waits."""
@@ -214,7 +237,7 @@ class Kind:
         self._journal.note(_insert, line.tickets, ticket)
         self._journal.set(ticket, "line", None)
         if line.tickets:
-            self._heads.push(line)
+            self._touch(line)
             return
         self._journal.drop(line.variant.lines, line.owner)
         if not line.variant.lines:
@@ -222,13 +245,13 @@ class Kind:
 
     def first(self) -> Ticket | None:
         """The first entry that neither a cap nor its nodes keep from starting."""
-        line = self._heads.first()
-        return None if line is None else line.tickets[0]
+        variant = self._heads.first()
+        return None if variant is None else variant.first()
 
     def first_key(self) -> Key | None:
         """The key of :meth:`first`."""
-        line = self._heads.first()
-        return None if line is None else line.head
+        first = self.first()
+        return None if first is None else first.key
 
     def front(self) -> Ticket | None:
         """The entry whose patience counts. One that starts with other groups may be asleep until they have cells."""
@@ -247,17 +270,19 @@ class Kind:
         variant = self.variants.get(_variant_key(entry))
         return variant is not None and variant.asleep
 
-    def retry(self, variant: Variant) -> None:
-        """The variant's nodes may have room again."""
+    def retry(self, variant: Variant, nodes: frozenset[str] | None) -> None:
+        """These nodes may have room for the variant again; None stands for any."""
+        known = frozenset[str]() if variant.asleep else variant.woken_by
+        woken_by = None if nodes is None or known is None else known | nodes
+        self._journal.set(variant, "woken_by", woken_by)
         if variant.asleep:
             self._journal.set(variant, "asleep", False)
-            for line in variant.lines.values():
-                self._heads.push(line)
+            self._heads.push(variant)
 
     def unpark(self, line: Line) -> None:
         """The cap has room again."""
         self._journal.set(line, "parked", None)
-        self._heads.push(line)
+        self._touch(line)
 
 
 def _insert(tickets: list[Ticket], ticket: Ticket) -> None:
@@ -274,4 +299,9 @@ def _variant_key(entry: Entry) -> Hashable:
 
 
 def _head(line: Line) -> Key | None:
-    return None if line.parked is not None or line.variant.asleep else line.head
+    return None if line.parked is not None else line.head
+
+
+def _first_key(variant: Variant) -> Key | None:
+    first = None if variant.asleep else variant.first()
+    return None if first is None else first.key

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 from typing import NamedTuple
 
 from pai_backend.scheduling.cells.journal import Journal
@@ -44,11 +45,35 @@ class Patience:
     """Time for which it is first."""
 
 
+class Order(StrEnum):
+    """In which order groups of one priority are served.
+
+    By submission, or by submission put off by a multiple of how long the group is expected to run: short groups then go
+    first, and a long one waits for those of a bounded time after it, not for ever. Without ending anybody a short mean
+    wait and a short longest wait pull against each other; hence two multiples.
+    """
+
+    SUBMITTED = "submitted"
+    FAIR = "fair"
+    PREDICTED = "predicted"
+
+    def put_off(self, run: timedelta | None) -> timedelta:
+        """By how much the turn of a group is put off that is expected to run so long; None is unknown."""
+        return _PUT_OFF[self] * min(UNKNOWN_RUN if run is None else run, LONGEST_RUN)
+
+
+_PUT_OFF: dict[Order, float] = {Order.SUBMITTED: 0, Order.FAIR: 1, Order.PREDICTED: 4}
+UNKNOWN_RUN = timedelta(hours=1)
+LONGEST_RUN = timedelta(days=30)
+"""No run is expected to be longer, so that no turn lies beyond all dates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Rules of the queue. ``user`` and ``users`` are caps over all virtual clusters; ``vcs`` those inside one.
 
-    Caps are for groups that use quota: opportunistic groups are exempt, since they use no quota.
+    Caps are for groups that use quota: opportunistic groups are exempt, since they use no quota. What a user limits a
+    sweep to holds for all groups.
     """
 
     user: Cap = Cap()
@@ -57,14 +82,32 @@ class Policy:
     """For virtual clusters that are not in ``vcs``."""
     vcs: Mapping[str, VcCaps] = field(default_factory=dict)
     patience: Patience = Patience()
+    order: Order = Order.SUBMITTED
+    """For virtual clusters that are not in ``orders``."""
+    orders: Mapping[str, Order] = field(default_factory=dict)
+
+    def order_of(self, vc: str) -> Order:
+        """The order in a virtual cluster."""
+        return self.orders.get(vc, self.order)
 
 
-def scopes(policy: Policy, vc: str, user: str) -> Iterator[tuple[Scope, Cap]]:
-    """The caps that a user's groups in a virtual cluster have to keep."""
+def scopes(policy: Policy, entry: Entry) -> Iterator[tuple[Scope, Cap]]:
+    """The caps that an entry has to keep."""
+    vc, user = entry.vc, entry.user
+    if entry.group.priority != OPPORTUNISTIC:
+        inside = policy.vcs.get(vc, policy.vc)
+        yield Scope(vc, ""), inside.total
+        yield Scope(vc, user), inside.users.get(user, inside.user)
+        yield Scope("", user), policy.users.get(user, policy.user)
+    if entry.sweep and entry.sweep_tasks is not None:
+        yield Scope("", user, entry.sweep), Cap(entry.sweep_tasks)
+
+
+def most_gpus(policy: Policy, vc: str, user: str) -> int | None:
+    """The most GPUs that a user may have at once in a virtual cluster, by all caps; None is no limit."""
     inside = policy.vcs.get(vc, policy.vc)
-    yield Scope(vc, ""), inside.total
-    yield Scope(vc, user), inside.users.get(user, inside.user)
-    yield Scope("", user), policy.users.get(user, policy.user)
+    caps = (inside.total, inside.users.get(user, inside.user), policy.users.get(user, policy.user))
+    return min((cap.gpus for cap in caps if cap.gpus is not None), default=None)
 
 
 @dataclass(slots=True)
@@ -98,10 +141,8 @@ class Usage:
 
     def add(self, entry: Entry, sign: int = 1) -> None:
         """The entry starts (1) or has ended (-1)."""
-        if entry.group.priority == OPPORTUNISTIC:
-            return
         self._journal.note(self.add, entry, -sign)
-        for scope, _ in scopes(self.policy, entry.vc, entry.user):
+        for scope, _ in scopes(self.policy, entry):
             used = self._used.setdefault(scope, _Used())
             used.tasks += sign * entry.pods
             used.gpus += sign * entry.leaves
@@ -110,10 +151,8 @@ class Usage:
 
     def excess(self, entry: Entry) -> Excess | None:
         """The cap that would be exceeded if the entry started: one that it exceeds all by itself, else the first."""
-        if entry.group.priority == OPPORTUNISTIC:
-            return None
         found = None
-        for scope, cap in scopes(self.policy, entry.vc, entry.user):
+        for scope, cap in scopes(self.policy, entry):
             used = self._used.get(scope, _Used())
             tasks, gpus = used.tasks + entry.pods, used.gpus + entry.leaves
             if (cap.tasks is not None and tasks > cap.tasks) or (cap.gpus is not None and gpus > cap.gpus):
@@ -145,10 +184,8 @@ class Gates:
 
     def blocking(self, entry: Entry) -> Scope | None:
         """Whose cap keeps an entry from starting now: it has no room, or an earlier group waits for that cap."""
-        if entry.group.priority == OPPORTUNISTIC:
-            return None
         excess = self.usage.excess(entry)
-        for scope, _ in scopes(self.policy, entry.vc, entry.user):
+        for scope, _ in scopes(self.policy, entry):
             before = self._first(scope)
             if (excess is not None and excess.scope == scope) or (before is not None and before < entry.key):
                 return scope
@@ -165,7 +202,7 @@ class Gates:
 
     def loosen(self, entry: Entry) -> None:
         """An entry has left that ran or waited under its caps: others may go on."""
-        for scope, _ in scopes(self.policy, entry.vc, entry.user):
+        for scope, _ in scopes(self.policy, entry):
             if self._first(scope) is None:
                 self._journal.drop(self._parked, scope)
                 self._journal.drop(self._loosened, scope)

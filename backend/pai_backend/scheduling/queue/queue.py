@@ -155,12 +155,21 @@ class Queue(Books):
         if scope is not None:
             self._carry(Parked(name, scope), answer)
             return
+        if self._was_taken(ticket):
+            self._carry(Asked(name, by_nodes=True), answer)
+            return
         answer.asked += 1
         decision = self.decider.decide(ticket.entry)
         if isinstance(decision, Wait):
             self._carry(Asked(name, decision, self._is_about_this(ticket.entry, decision)), answer)
         elif not self._keep_before(ticket, decision.placement.chain, answer, now):
             self._carry(replace(decision, entry=ticket.entry), answer)
+
+    def _was_taken(self, ticket: Ticket) -> bool:
+        """Whether others were given what woke its variant."""
+        assert ticket.line is not None
+        woken_by = ticket.line.variant.woken_by
+        return woken_by is not None and not self.decider.may_profit(ticket.entry, woken_by)
 
     def _is_about_this(self, entry: Entry, decision: Wait) -> bool:
         """Whether entries of the same kind that ask for something else of nodes may start all the same."""

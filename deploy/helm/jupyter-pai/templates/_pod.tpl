@@ -77,6 +77,9 @@ spec:
         {{- end }}
         - name: tmp
           mountPath: /tmp
+    {{- if and $root.Values.front.image (eq .part (include "jupyter-pai.component" (dict "root" $root "part" "api"))) }}
+    {{- include "jupyter-pai.front" $root | nindent 4 }}
+    {{- end }}
   volumes:
     - name: config
       configMap:
@@ -141,6 +144,31 @@ spec:
 - {name: ssh, containerPort: 2222}
 {{- with .Values.gateway.metricsPort }}
 - {name: metrics, containerPort: {{ int . }}}
+{{- end }}
+{{- end -}}
+
+{{- define "jupyter-pai.ports.controller" -}}
+{{- with .Values.controller.metricsPort }}
+- {name: figures, containerPort: {{ int . }}}
+{{- end }}
+{{- end -}}
+
+{{/* Ready is a controller whose database answers: one that waits for its turn is, too. */}}
+{{- define "jupyter-pai.probes.controller" -}}
+{{- if .Values.controller.metricsPort }}
+startupProbe:
+  httpGet: {path: /healthz, port: figures}
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: figures}
+  periodSeconds: 15
+  timeoutSeconds: 10
+  failureThreshold: 8
+readinessProbe:
+  httpGet: {path: /readyz, port: figures}
+  periodSeconds: 10
+  timeoutSeconds: 5
 {{- end }}
 {{- end -}}
 

@@ -8,6 +8,9 @@
 - apiGroups: [""]
   resources: [pods/exec] # the launcher's record of a task that is kept for debugging; how much GPUs work
   verbs: [get, create]
+- apiGroups: [metrics.k8s.io]
+  resources: [pods] # CPU and memory of tasks, where the cluster has metrics-server
+  verbs: [list]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, list, create, patch, delete]
@@ -63,12 +66,18 @@
 {{- if .Values.standalone }}
 {{- include "jupyter-pai.clusterRights.leases" . }}
 {{- end }}
+{{- $counts := dig "kubernetes" "nodes" "count_other_pods" true .Values.config }}
 {{- if ne .Values.tasks.per "cluster" }}
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, list]
 - apiGroups: [""]
   resources: [pods, events]
+  verbs: [list, watch]
+{{- else if $counts }}
+{{- /* What others' pods request of nodes; rights cannot be limited to that. */}}
+- apiGroups: [""]
+  resources: [pods]
   verbs: [list, watch]
 {{- end }}
 {{- end -}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_backend.engine.base import EngineError, GpuUse
+from pai_backend.engine.base import EngineError, GpuUse, GpuWork
 from pai_backend.engine.kubernetes.channels import CommandExit
 from pai_backend.engine.kubernetes.gpu_use import LATE, TOO_MUCH, told
 
@@ -37,7 +37,7 @@ def test_the_busiest_gpu_counts_and_one_without_a_number_is_told(output: str, us
         ("No devices were found\n", "nvidia-smi reports no GPU"),
         ("0, [N/A]\n1, N/A\n", MIG),
         ("97\n", "nvidia-smi reports no GPU"),
-        ("0, -1\n0, 9.5\n0, ９\n0, 1, 2\n", "nvidia-smi reports no GPU"),
+        ("0, -1\n0, 9.5\n0, ９\n0, 1, 2, 3\n", "nvidia-smi reports no GPU"),
         ("0, 101\n", "nvidia-smi reports more than 100 percent"),
         ("0, 0\n1, 101\n", "nvidia-smi reports more than 100 percent"),
         ("\x00\x1b[2J{}<>" * 1000, "nvidia-smi reports no GPU"),
@@ -73,6 +73,11 @@ def test_a_failure_is_told_in_words_of_ours(code: int | None, why: str) -> None:
 
 def test_a_corrupted_inforom_is_a_remark_and_no_failure() -> None:
     assert told(CommandExit(14, f"0, 0\n{REMARK}")) == GpuUse(0)
+
+
+def test_each_gpu_is_told_with_its_memory() -> None:
+    found = told(CommandExit(0, "0, 7, 1024\n1, [N/A], 3\n2, 8, [N/A]\n"))
+    assert found.gpus == (GpuWork(7, 1024), GpuWork(None, 3), GpuWork(8))
 
 
 def test_what_was_told_before_a_failure_counts_as_use_but_not_as_rest() -> None:

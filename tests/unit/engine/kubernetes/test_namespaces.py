@@ -92,7 +92,7 @@ async def test_what_others_have_elsewhere_is_neither_told_nor_kept() -> None:
     handover = Handover()
     mirrors = Mirrors(
         Calls(Server()),
-        of_tasks(EVERYWHERE, "local"),
+        of_tasks(EVERYWHERE, "local", others=False),
         lambda found: Namespaces("pai", NamespacePer.USER, unknown).has(namespace_of(found)),
     )
 

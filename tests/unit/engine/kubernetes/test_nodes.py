@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_backend.engine.kubernetes.nodes import away, node_of, quantity, slim_node
+from pai_backend.engine.kubernetes.nodes import away, node_of, slim_node
 from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.quantities import quantity
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Effect, Operator, Taint, Toleration

@@ -86,10 +86,13 @@ class Wire:
         self.pauses.append(seconds)
 
 
-async def played(wire: Wire, handover: Handover, **options: Any) -> Reflector:
+async def played(wire: Wire, handover: Handover, resource: Resource | None = None, **options: Any) -> Reflector:
     """A reflector after the script has been read."""
+    resource = resource or PODS
     timing = options.pop("timing", Timing(backoff=Backoff(1.0, 8.0)))
-    reflector = Reflector(Calls(wire), PODS, handover, timing=timing, chance=lambda: 0.5, pause=wire.pause, **options)
+    reflector = Reflector(
+        Calls(wire), resource, handover, timing=timing, chance=lambda: 0.5, pause=wire.pause, **options
+    )
     task = asyncio.create_task(reflector.run())
     try:
         async with asyncio.timeout(60):
@@ -177,6 +180,20 @@ async def test_failures_are_followed_by_longer_pauses_and_told_once(caplog: pyte
         f"pods cannot be watched: {reason}" for reason in ("the API server is away", "no credentials", "429")
     ]
     assert reflector.health.listed
+
+
+@pytest.mark.asyncio
+async def test_what_is_a_help_and_cannot_be_listed_is_waited_for_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    handover = Handover()
+    helpful = replace(PODS, without="It would help.")
+    await played(Wire(AccessError("forbidden"), AccessError("forbidden")), handover, helpful)
+    assert handover.take_nowait() == [ResourceListed("pods")]
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
+        "pods cannot be watched: forbidden. It would help."
+    ]
+    needed = Handover()
+    await played(Wire(AccessError("forbidden")), needed)
+    assert needed.take_nowait() == []
 
 
 @pytest.mark.asyncio

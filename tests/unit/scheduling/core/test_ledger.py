@@ -8,6 +8,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
 from pai_backend.scheduling import Bound, Ledger, Outdated, Preempt
 from pai_backend.scheduling.core.decision import Release
+from pai_backend.scheduling.core.room import ENOUGH
 from pai_backend.scheduling.core.search import Search
 from pai_backend.scheduling.request import Need
 from tests.support.cell_laws import audit
@@ -76,9 +77,9 @@ def test_cells_and_cpu_are_written_and_undone_together() -> None:
     assert isinstance(decision, Bound)
     holds = ((Need(TaskUid("job-0"), 3, 1), node),)
     receipt = pool.apply(Bound(decision.placement, plan=decision.plan, version=decision.version, holds=holds))
-    assert (pool.room.free(node), [*pool.groups]) == ((5, 7), ["a"])
+    assert (pool.room.free(node), [*pool.groups]) == ((5, 7, ENOUGH), ["a"])
     pool.undo(receipt)
-    assert (pool.room.free(node), [*pool.groups]) == ((8, 8), [])
+    assert (pool.room.free(node), [*pool.groups]) == ((8, 8, ENOUGH), [])
 
 
 def test_a_victim_of_an_undone_preemptor_is_safe_again() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.scheduling import Bound, Group, Ledger, Member, Preempt, Wait, WaitCode
-from pai_backend.scheduling.cells.tree import Unit
+from pai_backend.scheduling.cells.tree import QuotaUnit
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.search import Plan, Spare
 from tests.support.cell_laws import audit
@@ -88,7 +88,7 @@ def test_an_elastic_group_of_a_thousand_pods_is_not_looked_for_a_thousand_times(
     look = Planner.look
 
     def counted(
-        self: Planner, option: Option, spare: Spare | None, places: Sequence[Unit] | None = None
+        self: Planner, option: Option, spare: Spare | None, places: Sequence[QuotaUnit] | None = None
     ) -> Plan | None:
         looks.append(option)
         return look(self, option, spare, places)

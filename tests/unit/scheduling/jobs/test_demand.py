@@ -7,6 +7,7 @@ import pytest
 from pai_backend.model.job import Job
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PriorityClass, TaskRole
+from pai_backend.scheduling.core.room import ENOUGH
 from pai_backend.scheduling.jobs.demand import PRIORITIES, Sizing, mebibytes, sizing_of, wish_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.quota import misfits, owned_leaves, owned_resources
@@ -109,7 +110,7 @@ def test_groups_of_one_gang_are_placed_together_or_not_at_all() -> None:
     pair = [make_role(name, gpus=1).model_copy(update={"affinity_group": name}) for name in ("x", "y", "z")]
     whole, part = job_of_roles(*pair), job_of_roles(*pair[:2])
     assert not placed(made, whole)
-    assert (made.ledger.groups, made.room.free("a")) == ({}, (8, 16384))
+    assert (made.ledger.groups, made.room.free("a")) == ({}, (8, 16384, ENOUGH))
     made.forget(whole.uid)
     assert sorted(place.node for place in placed(made, part).values()) == ["a", "b"]
 

@@ -11,7 +11,7 @@ from pai_backend.model.attempts import Ran, Times, kind_of
 from pai_backend.model.job import Job
 from pai_backend.model.waiting import Basis
 from pai_backend.scheduling.jobs import history
-from pai_backend.scheduling.jobs.history import LEAST, History, basis_of, usual
+from pai_backend.scheduling.jobs.history import LEAST, MANY, History, basis_of, usual
 from pai_backend.testing.builders import make_job, make_spec, make_uid
 
 HOUR = 3600
@@ -86,3 +86,32 @@ def test_of_too_many_kinds_those_with_the_oldest_ends_are_forgotten(monkeypatch:
     known.note(ran(60, name="c-1")[0])
     assert known.run_time(job("a-2")) == timedelta(minutes=1)
     assert known.run_time(job("b-2")) is None
+
+
+def test_for_the_order_of_the_queue_the_kind_counts_then_what_is_declared_then_the_user_then_all() -> None:
+    declared = job().model_copy(update={"spec": make_spec("train-9").model_copy(update={"expected_run_s": 90})})
+    known = History()
+    assert known.likely(job()) is None
+    assert known.likely(declared) == timedelta(seconds=90)
+    for each in ran(*[7 * HOUR] * LEAST, name="other-1", user="bob"):
+        known.note(each)
+    assert known.likely(job()) == timedelta(hours=7), "what everybody ran"
+    for each in ran(*[2 * HOUR] * MANY, name="eval-1"):
+        known.note(each)
+    assert known.likely(job()) == timedelta(hours=2), "what the user ran"
+    assert known.likely(declared) == timedelta(seconds=90)
+    for each in ran(HOUR, HOUR, 9 * HOUR):
+        known.note(each)
+    assert known.likely(job()) == known.likely(declared) == timedelta(hours=1), "a declared time is no way to the front"
+
+
+def test_who_is_remembered_without_a_kind_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_USERS", 2)
+    known = after(*(each for user in ("a", "b", "c") for each in ran(*[HOUR] * 100, user=user)))
+    assert [*known._of_user] == ["b", "c"]
+    assert {len(times) for times in known._of_user.values()} == {len(known._latest)} == {history.RECENT}
+
+
+def test_what_was_stored_counts_for_its_user_too() -> None:
+    known = History([Times("alice", "k", (HOUR,) * MANY)])
+    assert known.likely(job()) == timedelta(hours=1)

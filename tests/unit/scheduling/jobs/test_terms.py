@@ -9,7 +9,7 @@ from pai_backend.model.labels import NodeRule
 from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.model.spec import TaskRole
 from pai_backend.model.waiting import LackOf
-from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of, wish_of
+from pai_backend.scheduling.jobs.demand import Sizing, sizing_of, wish_of
 from pai_backend.scheduling.request import Need
 from pai_backend.scheduling.terms import ANY_NODE, NodeRules, Objection
 from pai_backend.testing.builders import make_job, make_role, make_spec
@@ -33,7 +33,7 @@ def only(of: Job, sizing: Sizing) -> Need:
 
 
 GPU, CPU = make_role(gpus=1), make_role()
-PLAIN = shared_sizing(NodeRules())
+PLAIN = sizing_of(None, rules=NodeRules())
 
 
 def test_nobody_who_says_nothing_is_kept_from_a_plain_node() -> None:
@@ -56,7 +56,7 @@ def test_a_cordon_and_taints_that_are_not_tolerated_keep_tasks_off(closed: Node,
 
 
 def test_a_sku_tolerates_and_selects_what_its_administrator_says() -> None:
-    sizing = shared_sizing(NodeRules({"V100": tolerating("gpu", pool="big")}))
+    sizing = sizing_of(None, rules=NodeRules({"V100": tolerating("gpu", pool="big")}))
     terms = only(job(GPU, gpu_type="V100"), sizing).terms
     assert terms.objection(node("a", "gpu=yes:NoSchedule", pool="big")) is None
     assert terms.objection(node("a", "gpu=yes:NoSchedule")) == Objection(LackOf.SELECTOR, "pool=big")
@@ -66,13 +66,13 @@ def test_a_sku_tolerates_and_selects_what_its_administrator_says() -> None:
 
 def test_a_cordon_holds_whatever_is_tolerated() -> None:
     everything = NodeRule.model_validate({"tolerations": [{"operator": "Exists"}]})
-    terms = only(job(GPU, gpu_type="V100"), shared_sizing(NodeRules({"V100": everything}))).terms
+    terms = only(job(GPU, gpu_type="V100"), sizing_of(None, rules=NodeRules({"V100": everything}))).terms
     assert terms.objection(node("a", "x:NoSchedule", "y:NoExecute")) is None
     assert terms.objection(cordoned(node("a"))) == Objection(LackOf.CORDONED)
 
 
 def test_a_document_narrows_the_choice_and_tolerates_nothing() -> None:
-    sizing = shared_sizing(NodeRules({"V100": tolerating("gpu", pool="big")}))
+    sizing = sizing_of(None, rules=NodeRules({"V100": tolerating("gpu", pool="big")}))
     terms = only(job(GPU, gpu_type="V100", zone="a"), sizing).terms
     assert terms.objection(node("n", "gpu:NoSchedule", pool="big", zone="a")) is None
     assert terms.objection(node("n", "gpu:NoSchedule", pool="big", zone="b")) == Objection(LackOf.SELECTOR, "zone=a")
@@ -82,7 +82,7 @@ def test_a_document_narrows_the_choice_and_tolerates_nothing() -> None:
 
 
 def test_tasks_without_cells_have_a_rule_of_their_own() -> None:
-    sizing = shared_sizing(NodeRules({"V100": tolerating("gpu")}, tolerating("cpu")))
+    sizing = sizing_of(None, rules=NodeRules({"V100": tolerating("gpu")}, tolerating("cpu")))
     with_gpu, without = needs(job(make_role("a", gpus=1), make_role("b"), gpu_type="V100"), sizing)
     assert without.terms.objection(node("n", "cpu:NoSchedule")) is None
     assert without.terms.objection(node("n", "gpu:NoSchedule")) is not None
@@ -91,7 +91,9 @@ def test_tasks_without_cells_have_a_rule_of_their_own() -> None:
 
 
 def test_a_group_of_any_type_keeps_to_the_rule_of_the_cells_on_the_node() -> None:
-    terms = only(job(GPU), shared_sizing(NodeRules({"V100": tolerating("big"), "T4": tolerating("small")}))).terms
+    terms = only(
+        job(GPU), sizing_of(None, rules=NodeRules({"V100": tolerating("big"), "T4": tolerating("small")}))
+    ).terms
     assert terms.objection(node("n", "big:NoSchedule", kind="V100")) is None
     assert terms.objection(node("n", "big:NoSchedule", kind="T4")) == Objection(LackOf.TAINT, "big:NoSchedule")
     assert terms.objection(node("n", "small:NoSchedule", kind="A100")) is not None
@@ -123,7 +125,7 @@ def test_the_rule_of_a_placed_task_is_that_of_its_cells() -> None:
 
 
 def test_equal_terms_are_one_object_and_those_who_ask_for_the_same_are_of_one_kind() -> None:
-    sizing = shared_sizing(NodeRules({"V100": tolerating("gpu")}))
+    sizing = sizing_of(None, rules=NodeRules({"V100": tolerating("gpu")}))
     first, second = (only(job(GPU, gpu_type="V100", zone="a", rack="r"), sizing) for _ in range(2))
     other = only(job(GPU, gpu_type="V100", zone="b", rack="r"), sizing)
     turned = only(job(GPU, gpu_type="V100", rack="r", zone="a"), sizing)

@@ -62,6 +62,7 @@ def spec_with_fewer(spec: JobSpec, change: Change) -> JobSpec:
     """The job's document with a change to one role made."""
     assert change.kind is ChangeKind.FEWER
     roles = list(spec.task_roles)
+    assert change.role == roles[change.member].name
     roles[change.member] = roles[change.member].model_copy(update={"instances": change.after})
     return spec.model_copy(update={"task_roles": tuple(roles)})
 

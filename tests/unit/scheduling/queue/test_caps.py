@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pai_backend.scheduling.queue import Cap, Policy, VcCaps
+from pai_backend.scheduling.queue.policy import most_gpus
 from tests.unit.scheduling.queue.line import Line
 
 
@@ -153,3 +154,11 @@ def test_put_back_it_is_first_again_among_those_that_wait_for_a_cap() -> None:
     assert line.started() == ["first"]
     assert line.end("first") == ["large"]
     assert line.end("large") == ["like"]
+
+
+def test_a_user_is_told_the_least_of_all_caps() -> None:
+    policy = Policy(
+        user=Cap(gpus=9), users={"bob": Cap(tasks=1)}, vc=VcCaps(total=Cap(gpus=8), users={"ann": Cap(gpus=2)})
+    )
+    assert [most_gpus(policy, "a", user) for user in ("ann", "eve", "bob")] == [2, 8, 8]
+    assert most_gpus(Policy(), "a", "ann") is None

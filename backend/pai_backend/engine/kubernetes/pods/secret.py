@@ -10,9 +10,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from pai_backend.engine import debugger
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
@@ -47,6 +49,8 @@ def task_secret(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Objec
         layout.ENVIRON: compressed(entries(task_environment(plan).items())),
         layout.OPTIONS: entries(launcher_options(plan, settings)),
     }
+    if plan.debugger:
+        files[debugger.PROGRAM] = debugger.program()
     if is_alone(plan):
         files[layout.JOB_INFO] = compressed(plan.job_info.encode())
     inputs, remote = plan.inputs, remote_outputs(plan)
@@ -125,7 +129,9 @@ def login_secret(plan: TaskPlan, owner: PodOwner) -> Object | None:
 def task_environment(plan: TaskPlan) -> dict[str, str]:
     """What the launcher adds to the image's own variables, and replaces of them."""
     paths = path_variables(plan.env, work_dir=layout.WORK, job_info_file=layout.JOB_INFO_FILE)
-    return {**plan.env, **paths, "PWD": layout.WORK, layout.MARK: plan.uid}
+    place = os.path.dirname(debugger.DEBUG_SOCKET)
+    more = debugger.debugger_variables(plan.env, layout.PLAN, place) if plan.debugger else {}
+    return {**plan.env, **more, **paths, "PWD": layout.WORK, layout.MARK: plan.uid}
 
 
 def launcher_options(plan: TaskPlan, settings: PodSettings) -> list[tuple[str, str]]:

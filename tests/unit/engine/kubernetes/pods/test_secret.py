@@ -11,6 +11,7 @@ import kubernetes_validate
 import pytest
 from pydantic import SecretStr
 
+from pai_backend.engine import debugger
 from pai_backend.engine.base import SshPlan, StartRefused
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.owner import PodOwner
@@ -57,6 +58,16 @@ def test_a_task_of_qizhi_has_its_paths_under_that_prefix_too(
 ) -> None:
     found = files(task_secret(make_plan(env={"QIZHI_JOB_NAME": "train"}), owner, settings))
     assert "QIZHI_WORK_DIR=/pai/work" in entries(found["environ"])
+
+
+def test_debuggers_are_let_in_by_a_file_beside_the_plan(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
+) -> None:
+    assert debugger.PROGRAM not in files(task_secret(make_plan(), owner, settings))
+    found = files(task_secret(make_plan(debugger=True, env={"PYTHONPATH": "/own"}), owner, settings))
+    assert found[debugger.PROGRAM] == debugger.program()
+    told = entries(found["environ"])
+    assert {"PYTHONPATH=/pai/plan:/own", "PAI_DEBUG_DIR=/pai/state/debugger"} <= set(told)
 
 
 def test_the_launcher_is_told_what_is_no_variable(

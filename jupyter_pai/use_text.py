@@ -1,0 +1,124 @@
+"""What is in use, as text for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jupyter_pai import render
+
+if TYPE_CHECKING:
+    from jupyter_pai.wire_types import ClusterUseWire, NodeUseWire, TaskUseRow, UsePoint, VirtualClusterUse
+
+BARS = "▁▂▃▄▅▆▇█"
+"""A share of the whole, in eighths."""
+
+
+def top_text(rows: Sequence[TaskUseRow], sample_s: float) -> str:
+    """Running tasks, a task a line."""
+    if not rows:
+        return "No task runs."
+    head = ("JOB", "TASK", "NODE", "GPUS", "GPU %", "GPU MEMORY", "CPUS", "MEMORY", "LAST HOUR")
+    table = render.table(head, [_top_row(row) for row in rows])
+    waiting = sum(row["now"] is None for row in rows)
+    note = (
+        f"\n{waiting} of {len(rows)} tasks were not looked at yet; it is done every {sample_s:g} s." if waiting else ""
+    )
+    return table + note
+
+
+def _top_row(row: TaskUseRow) -> tuple[object, ...]:
+    now, gpus = row["now"], row["gpus"]
+    task = f"{row['role']}-{row['index']}"
+    if now is None:
+        return row["job"], task, row["node"], gpus or "-", "", "", "", "", ""
+    return (
+        row["job"],
+        task,
+        row["node"],
+        gpus or "-",
+        _known(now["gpuPercent"], "{:.0f}"),
+        _mib(now["gpuMemoryMb"]),
+        f"{_known(now['cpus'], '{:.1f}')}/{row['cpus']}",
+        f"{_mib(now['memoryMb'])}/{_mib(row['memoryMb'])}",
+        curve(row["trend"], row["cpus"], gpus=gpus > 0),
+    )
+
+
+def curve(points: Sequence[UsePoint], cpus: int, *, gpus: bool) -> str:
+    """The share of its GPUs that worked, else of its CPUs; a blank where it is not known."""
+    shares = [
+        (None if each["gpuPercent"] is None else each["gpuPercent"] / 100)
+        if gpus
+        else (None if each["cpus"] is None else each["cpus"] / max(cpus, 1))
+        for each in points
+    ]
+    return "".join(" " if share is None else BARS[min(7, max(0, int(share * 8)))] for share in shares)
+
+
+def _known(value: float | None, form: str) -> str:
+    return "?" if value is None else form.format(value)
+
+
+def _mib(value: int | None) -> str:
+    if value is None:
+        return "?"
+    return f"{value / 1024:.1f} GiB" if value >= 1024 else f"{value} MiB"
+
+
+def nodes_text(nodes: Sequence[NodeUseWire]) -> str:
+    """Nodes, a node a line."""
+    if not nodes:
+        return "There are no nodes."
+    rows = [
+        (
+            node["name"],
+            _state(node),
+            ", ".join(node["gpuTypes"]) or "-",
+            f"{node['usedGpus']}/{node['gpus']}" + (f" ({node['badGpus']} bad)" if node["badGpus"] else ""),
+            f"{node['usedCpus']}/{node['cpus']}",
+            f"{_mib(node['usedMemoryMb'])}/{_mib(node['memoryMb'])}",
+            node["reason"],
+        )
+        for node in nodes
+    ]
+    return render.table(("NODE", "STATE", "GPU TYPE", "GPUS", "CPUS", "MEMORY", "REASON"), rows)
+
+
+def _state(node: NodeUseWire) -> str:
+    if not node["ready"]:
+        return "not ready"
+    return "ready" if node["schedulable"] else "cordoned"
+
+
+def status_text(use: ClusterUseWire) -> str:
+    """Virtual clusters, then the sums of all nodes."""
+    rows = [_cluster_row(each) for each in use["virtualClusters"]]
+    table = render.table(("VC", "GPUS", "USED", "FREE", "BAD", "RUNNING", "WAITING"), rows)
+    nodes = use["nodes"]
+    down = [node["name"] for node in nodes if not node["ready"]]
+    lines = [
+        table,
+        "",
+        f"{len(nodes) - len(down)} of {len(nodes)} nodes ready; "
+        f"{sum(node['usedGpus'] for node in nodes)} of {sum(node['gpus'] for node in nodes)} GPUs, "
+        f"{sum(node['usedCpus'] for node in nodes)} of {sum(node['cpus'] for node in nodes)} CPUs in use.",
+    ]
+    if down:
+        lines.append(f"Not ready: {', '.join(render.safe(name) for name in down)}. `pai nodes` tells why.")
+    if use["shared"]:
+        lines.append("No cells are configured: every virtual cluster may use all nodes.")
+    return "\n".join(lines)
+
+
+def _cluster_row(use: VirtualClusterUse) -> tuple[object, ...]:
+    cells = use["cells"]
+    return (
+        use["name"],
+        sum(each["owned"] for each in cells),
+        sum(each["guaranteed"] + each["opportunistic"] for each in cells),
+        sum(each["free"] for each in cells),
+        sum(each["bad"] for each in cells),
+        len(use["running"]) + use["unlistedJobs"],
+        use["waiting"],
+    )

@@ -1,0 +1,20 @@
+/**
+ * Calls about notebooks that run as jobs, and about sweeps: the Jupyter server makes jobs of them.
+ */
+
+import type { Connection } from '../request';
+import { pathOf } from '../request';
+import type { IPaiClient } from '../tokens';
+
+/** The calls. */
+export function runCalls(connection: Connection) {
+  return {
+    runNotebook: run => connection.server('POST', 'notebooks', run),
+    notebookRun: job => connection.server('GET', pathOf('notebooks', job)),
+    fetchNotebook: job => connection.server('POST', pathOf('notebooks', job)),
+    submitSweep: sweep => connection.server('POST', 'sweeps', sweep),
+    sweep: name => connection.server('GET', pathOf('sweeps', name)),
+    cloneSweep: (name, copy) =>
+      connection.server('POST', pathOf('sweeps', name), { name: copy })
+  } satisfies Partial<IPaiClient>;
+}

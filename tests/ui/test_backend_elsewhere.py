@@ -1,0 +1,58 @@
+"""*Open* in a JupyterLab on a laptop whose backend is elsewhere, behind a reverse proxy with a wildcard domain.
+
+With a real cluster, and the other ways into one: ``tests/kubernetes/routes/test_from_a_laptop.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+from playwright.sync_api import expect, sync_playwright
+
+from pai_backend.testing.free_ports import free_port
+from tests.kubernetes.cluster.credentials import Authority
+from tests.support.backend_process import backend
+from tests.support.in_front import nginx
+from tests.support.lab_site import end_jobs, running_lab
+from tests.support.opening import NAME, PLAIN, SERVICE, submit_services, visit
+
+DOMAIN = "services.pai.example"
+TOKEN = "a-token-of-ann-alone"
+NODE = {"name": "carol", "gpus": {"type": "TITANX", "count": 1}, "cpus": 8, "memory_mb": 32768}
+
+
+def test_behind_a_wildcard_domain_every_application_opens_at_its_own_address(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    authority.create()
+    pair = authority.issue(DOMAIN, hosts=[f"*.{DOMAIN}"])
+    port, data_dir = free_port(), tmp_path / "backend"
+    data_dir.mkdir()
+    given = {
+        "PAI_BACKEND_API__TOKENS": json.dumps([{"user": "ann", "token": TOKEN, "admin": False}]),
+        "PAI_BACKEND_API__PUBLIC_URL": f"https://pai.example:{port}",
+        "PAI_BACKEND_API__SERVICE_DOMAIN": DOMAIN,
+        "PAI_BACKEND_ENGINE__TRUST_ALL_USERS": "true",
+    }
+    with ExitStack() as stack:
+        shared = stack.enter_context(backend(data_dir, ["--engine-nodes", json.dumps([NODE])], env=given))
+        tls = (pair.certificate, pair.key)
+        stack.enter_context(nginx(tmp_path / "nginx", urlsplit(shared.url).port or 0, tls, below="/", at=port))
+        told = {"PAI_URL": shared.url, "PAI_TOKEN": TOKEN}
+        lab = stack.enter_context(running_lab(tmp_path / "lab", told))
+        headers = {"Authorization": f"token {lab.token}"}
+        client = stack.enter_context(httpx.Client(base_url=lab.url, headers=headers, timeout=60))
+        stack.callback(end_jobs, client)
+        submit_services(client)
+        playwright = stack.enter_context(sync_playwright())
+        found = stack.enter_context(visit(playwright, f"MAP *.{DOMAIN} 127.0.0.1"))
+        found.show_panel(lab.page)
+        plain = found.open_service(PLAIN, "web")
+        plain.wait_for_url(f"https://{PLAIN}--web.{DOMAIN}:{port}/")
+        expect(plain.locator("p")).to_have_text("echo of hello")
+        service = found.open_service(NAME, "jupyter")
+        service.wait_for_url(f"https://{SERVICE}.{DOMAIN}:{port}/tree")
+        found.use_jupyter(service)
