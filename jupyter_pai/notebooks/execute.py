@@ -279,7 +279,8 @@ def run(wanted: dict[str, Any], notebook: dict[str, Any], target: Target, folder
 
     for number, cell in enumerate(cells, 1):
         if not wanted["quiet"]:
-            say(f"cell {number} of {len(cells)}")
+            # By the way of what the cell prints, so that the log has both in order.
+            print(f"pai: cell {number} of {len(cells)}", file=sys.__stdout__, flush=True)
         result["failed"] = {"cell": number, "error": "it did not end"}
         step = steps[number - 1]
         step["state"], step["began"], begun = "running", time.time(), time.monotonic()
@@ -383,7 +384,7 @@ def page(wanted: dict[str, Any], notebook: dict[str, Any], target: Target) -> No
     try:
         nbformat: Any = importlib.import_module("nbformat")
         exporter: Any = importlib.import_module("nbconvert").HTMLExporter()
-        text, _ = exporter.from_notebook_node(nbformat.from_dict(notebook))
+        text, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(notebook, default=str), as_version=4))
     except ImportError:
         return
     except Exception as error:  # noqa: BLE001 - the notebook is what counts, and it is there

@@ -150,6 +150,7 @@ def test_a_notebook_runs_as_a_job_and_comes_back(pai: Shell) -> None:
     code, out, said = pai.run(*words, "fine")
     assert code == 0, out + said
     assert "pai: cell 3 of 4\n0.5\n" in out
+    assert "makes no HTML" not in out
     assert "Wrote nb.out.ipynb and nb.out.html." in said
     ran = nbformat.read(pai.work / "nb.out.ipynb", as_version=4)
     nbformat.validate(ran)
