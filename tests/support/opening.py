@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import httpx
 from playwright.sync_api import BrowserContext, Page, Playwright, Response, expect
 
-from tests.support import plain_application
+from tests.support import event_file, plain_application
 from tests.support.chromium import ARGUMENTS, executable
 from tests.support.lab_site import ROOT
 
@@ -22,9 +22,11 @@ NAME = "jupyter_16be8b71"
 SERVICE = "jupyter-16be8b71--jupyter"
 PLAIN = "plain-application"
 RELATIVE = "relative-application"
+BOARD = "board"
 TIMEOUT_MS = 60_000
 START_S = 120
 MISSING = 404
+PORT = "$PAI_CONTAINER_HOST_web_PORT_LIST"
 # What leads to this machine's loopback for the browser of another machine: nothing.
 ELSEWHERE = "MAP *.localhost 127.0.0.2"
 
@@ -62,6 +64,15 @@ class Visit:
         with self.page.expect_popup() as popup:
             self.press_open(name, label)
         return popup.value
+
+    def use_tensorboard(self, address: str) -> None:
+        """See the curve of the job's TensorBoard, which *Open* shows at ``address``."""
+        board = self.open_service(BOARD, "web")
+        board.wait_for_url(f"{address}**")
+        expect(board.locator("card-view").get_by_text(event_file.TAG, exact=True)).to_be_visible()
+        # TensorBoard names one of its fonts from the root of the host, whatever its prefix.
+        assert not [url for url in self.missing if not url.endswith(".woff2")]
+        self.missing.clear()
 
     def refused(self, name: str, label: str) -> str:
         """What is said instead of opening a service; the tab is closed again."""
@@ -114,14 +125,21 @@ def visit(playwright: Playwright, rules: str) -> Iterator[Visit]:
 
 
 def submit_services(client: httpx.Client) -> None:
-    """The seeds' job, and ones of applications that use addresses from the root of their host, and that do not.
+    """The seeds' job, applications that use addresses from the root of their host and that do not, and a TensorBoard.
 
     ``client`` asks a Jupyter server, at its base URL. Returns when all answer.
     """
     headers = {"Content-Type": "application/json"}
-    for body in (JUPYTER.read_bytes(), _application(PLAIN), _application(RELATIVE, "relative")):
+    plain = f"exec {sys.executable} {plain_application.__file__} {PORT}"
+    board = f"exec {sys.executable} -m tensorboard.main --logdir runs --host 127.0.0.1 --port {PORT}"
+    commands = {
+        PLAIN: plain,
+        RELATIVE: f"{plain} relative",
+        BOARD: f"{sys.executable} {event_file.__file__} runs && {board}",
+    }
+    for body in (JUPYTER.read_bytes(), *(_application(*each) for each in commands.items())):
         client.post("pai/api/v2/jobs", content=body, headers=headers).raise_for_status()
-    for service in (SERVICE, f"{PLAIN}--web", f"{RELATIVE}--web"):
+    for service in (SERVICE, *(f"{name}--web" for name in commands)):
         until_answers(client, service)
 
 
@@ -133,12 +151,11 @@ def until_answers(client: httpx.Client, service: str) -> None:
         time.sleep(0.1)
 
 
-def _application(name: str, *arguments: str) -> bytes:
+def _application(name: str, command: str) -> bytes:
     document = json.loads((ROOT / "examples" / "scm-helloworld.json").read_text(encoding="utf-8"))
     document["jobName"] = name
     role = document["taskRoles"][0]
-    words = [sys.executable, plain_application.__file__, "$PAI_CONTAINER_HOST_web_PORT_LIST", *arguments]
-    role["command"] = f"exec {' '.join(words)}"
+    role["command"] = command
     role["gpuNumber"] = 0
     role["portList"] = [{"label": "web", "beginAt": 0, "portNumber": 1}]
     return json.dumps(document).encode()

@@ -24,7 +24,7 @@ from tests.kubernetes.cluster.credentials import Authority
 from tests.support.chromium import OwnNetwork
 from tests.support.in_front import apache, forwarded, nginx
 from tests.support.lab_site import LabSite, running_lab
-from tests.support.opening import ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
+from tests.support.opening import BOARD, ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
 
 BASE = "/base/"
 
@@ -70,6 +70,7 @@ def test_a_server_at_another_host_shows_the_jobs_jupyter_below_its_own_path(
         service = found.open_service(NAME, "jupyter")
         service.wait_for_url(f"http://host:{port}{BASE}pai/s/{SERVICE}/tree")
         found.use_jupyter(service)
+        found.use_tensorboard(f"http://host:{port}{BASE}pai/s/{BOARD}--web/")
 
 
 def test_behind_a_forwarded_port_jupyter_opens_and_what_else_is_to_be_forwarded_is_said(
@@ -83,6 +84,7 @@ def test_behind_a_forwarded_port_jupyter_opens_and_what_else_is_to_be_forwarded_
             service = found.open_service(NAME, "jupyter")
             service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
             found.use_jupyter(service)
+            found.use_tensorboard(f"{root}pai/s/{BOARD}--web/")
         # With that port forwarded, too, names below localhost lead to the backend.
         with panel(playwright, site, root, "MAP nowhere 127.0.0.1") as found:
             service = found.open_service(PLAIN, "web")
@@ -135,6 +137,7 @@ def check_prefix(playwright: Playwright, site: LabSite, root: str) -> None:
         service = found.open_service(NAME, "jupyter")
         service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
         found.use_jupyter(service)
+        found.use_tensorboard(f"{root}pai/s/{BOARD}--web/")
 
 
 def test_behind_nginx_jupyter_opens_below_its_prefix(site: LabSite, playwright: Playwright, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.kubernetes.cluster.credentials import Authority
 from tests.support.backend_process import backend
 from tests.support.in_front import nginx
 from tests.support.lab_site import end_jobs, running_lab
-from tests.support.opening import NAME, PLAIN, SERVICE, submit_services, visit
+from tests.support.opening import BOARD, NAME, PLAIN, SERVICE, submit_services, visit
 
 DOMAIN = "services.pai.example"
 TOKEN = "a-token-of-ann-alone"
@@ -56,3 +56,4 @@ def test_behind_a_wildcard_domain_every_application_opens_at_its_own_address(tmp
         service = found.open_service(NAME, "jupyter")
         service.wait_for_url(f"https://{SERVICE}.{DOMAIN}:{port}/tree")
         found.use_jupyter(service)
+        found.use_tensorboard(f"https://{BOARD}--web.{DOMAIN}:{port}/")

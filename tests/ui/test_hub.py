@@ -14,7 +14,7 @@ from tests.kubernetes.cluster.credentials import Authority
 from tests.support.backend_process import backend
 from tests.support.chromium import OwnNetwork
 from tests.support.hub_site import USERS, HubParts, HubSite, documented, install_hub, running_hub
-from tests.support.opening import ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
+from tests.support.opening import BOARD, ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
 
 FORBIDDEN = 403
 # Users' servers, their backends and jobs start one after the other.
@@ -64,6 +64,7 @@ def check_addresses(found: Visit, hub: HubSite) -> None:
     service = found.open_service(NAME, "jupyter")
     service.wait_for_url(f"{base}pai/s/{SERVICE}/tree")
     found.use_jupyter(service)
+    found.use_tensorboard(f"{base}pai/s/{BOARD}--web/")
     relative = found.open_service(RELATIVE, "web")
     relative.wait_for_url(f"{base}pai/s/{RELATIVE}--web/")
     expect(relative.locator("p")).to_have_text("echo of hello")

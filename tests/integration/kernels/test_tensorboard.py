@@ -16,24 +16,11 @@ import httpx
 import psutil
 
 from jupyter_pai.sync import Client
+from tests.support import event_file
 from tests.support.ssh_people import runs, submitted
 
 LIMIT_S = 120.0
 ROLE = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 500, "gpuNumber": 0, "command": "exec sleep 3600"}
-PLAYED = """\
-#!{python}
-import http.server, os, sys
-options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-open({pid!r}, "w").write(str(os.getpid()))
-class Answer(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(options["--logdir"].encode())
-http.server.HTTPServer((options["--host"], int(options["--port"])), Answer).serve_forever()
-"""
-
-
 VSCODE = """\
 #!{python}
 import http.server, json, os, re, sys
@@ -74,23 +61,30 @@ def answered(running: subprocess.Popen[str], port: int, deadline: float) -> str:
 
 
 def test_it_answers_at_a_local_port_and_ends_with_the_command(alice: Client, tmp_path: Path) -> None:
-    pid, program, port = tmp_path / "pid", tmp_path / "tensorboard", free_port()
-    program.write_text(PLAYED.format(python=sys.executable, pid=str(pid)))
+    program, port = tmp_path / "tensorboard", free_port()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tensorboard.main "$@"\n')
     program.chmod(0o755)
+    logs = tmp_path / "the logs"
+    event_file.write(str(logs))
     runs(alice, submitted(alice, "boarded", [ROLE]))
-    words = pai("boarded", "--program", str(program), "--logdir", "the logs", "--port", str(port))
+    words = pai("boarded", "--program", str(program), "--logdir", str(logs), "--port", str(port))
     deadline = time.monotonic() + LIMIT_S
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as running:
         try:
-            assert answered(running, port, deadline) == "the logs"
+            assert "TensorBoard" in answered(running, port, deadline)
+            tags = httpx.get(f"http://127.0.0.1:{port}/data/plugin/scalars/tags", timeout=LIMIT_S).json()
+            assert [*tags["."]] == [event_file.TAG]
+            board = next(
+                each
+                for each in psutil.process_iter(["cmdline"])
+                if {"tensorboard.main", str(logs)} <= {*(each.info["cmdline"] or [])}
+            )
         finally:
             running.send_signal(signal.SIGINT)
             said = running.communicate(timeout=LIMIT_S)[0]
     assert f"http://127.0.0.1:{port}/" in said
     assert running.returncode == 0
-    while psutil.pid_exists(int(pid.read_text())):
-        assert time.monotonic() < deadline, "it goes on in the task"
-        time.sleep(0.1)
+    board.wait(LIMIT_S)
 
 
 def test_a_task_without_it_and_a_job_that_has_ended_say_what_to_do(alice: Client) -> None:
