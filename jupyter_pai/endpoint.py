@@ -1,6 +1,7 @@
 """Which backend to talk to: an address and a token, from the environment, a file or the private one.
 
-Order: ``PAI_URL`` with ``PAI_TOKEN`` or ``PAI_TOKEN_FILE``; then ``client.toml`` of the configuration
+Order: ``PAI_URL`` with ``PAI_TOKEN`` or ``PAI_TOKEN_FILE``, or with the token that a JupyterHub gave this server
+(``PAI_TOKEN_SOURCE=jupyterhub``); then ``client.toml`` of the configuration
 directory (keys ``url`` and ``token`` or ``token_file``); else the private backend of this user.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from jupyter_pai.errors import InvalidDocument
 
 APP = "jupyter-pai"
+JUPYTERHUB = "jupyterhub"
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ def _from_environment(environ: Mapping[str, str]) -> Endpoint | None:
     token = environ.get("PAI_TOKEN") or ""
     if not token and (token_file := environ.get("PAI_TOKEN_FILE")):
         token = read_token(Path(token_file).expanduser())
+    if not token and (source := environ.get("PAI_TOKEN_SOURCE")):
+        token = _of_source(source, environ)
     if not token:
         raise InvalidDocument(
             "PAI_URL is set but there is no token.",
@@ -101,6 +105,27 @@ def _from_environment(environ: Mapping[str, str]) -> Endpoint | None:
             hint="Set PAI_TOKEN or PAI_TOKEN_FILE too.",
         )
     return Endpoint(url.rstrip("/"), token)
+
+
+def _of_source(source: str, environ: Mapping[str, str]) -> str:
+    """The token from where ``PAI_TOKEN_SOURCE`` says. Raises InvalidDocument.
+
+    It is never JupyterHub's unasked: that token may do what its user may do at the Hub, and goes to ``PAI_URL``.
+    """
+    if source != JUPYTERHUB:
+        raise InvalidDocument(
+            f"PAI_TOKEN_SOURCE={source} is not known.",
+            code="InvalidParametersError",
+            hint=f"It can be {JUPYTERHUB}.",
+        )
+    token = environ.get("JUPYTERHUB_API_TOKEN", "")
+    if not token:
+        raise InvalidDocument(
+            "PAI_TOKEN_SOURCE=jupyterhub, but no JupyterHub has started this: there is no JUPYTERHUB_API_TOKEN.",
+            code="InvalidParametersError",
+            hint="Set PAI_TOKEN or PAI_TOKEN_FILE instead.",
+        )
+    return token
 
 
 def client_file() -> Path:

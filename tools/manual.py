@@ -24,6 +24,7 @@ files 2 says that virtual clusters or nodes differ. 3 stays what it is."""
 PLACES = {
     ("PAI_URL",): "Address of a backend elsewhere.",
     ("PAI_TOKEN", "PAI_TOKEN_FILE"): "The token for `PAI_URL`, or the file that holds it.",
+    ("PAI_TOKEN_SOURCE",): "`jupyterhub`: the token for `PAI_URL` is the one that a JupyterHub gave this server.",
     ("client.toml",): ("The same for good: `url`, and `token` or `token_file`; in the user's configuration directory."),
     ("PAI_DATA_DIR",): "Directory of the private backend; beats `client.toml`.",
     ("PAI_BACKEND_CONFIG",): ("Configuration file of the private backend, else `backend.yaml` beside `client.toml`."),

@@ -24,6 +24,7 @@ from pai_backend.api.metrics import Metrics
 from pai_backend.api.wire import MEDIA_TYPE, Check
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
+from pai_backend.auth.jupyterhub import HubApi
 from pai_backend.auth.limits import RateLimits, limits
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
@@ -140,13 +141,14 @@ async def running_api(
     task_reach: TaskReach | None = None,
     anonymous_v1_list: bool = False,
     task_accounts: TaskAccounts | None = None,
+    hub: HubApi | None = None,
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = Store(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
-    identity = Identity(store, tokens, Accounts(accounts, tokens.users(), store.groups.directory))
+    identity = Identity(store, tokens, Accounts(accounts, tokens.users(), store.groups.directory), hub=hub)
     proxy = ServiceProxy(
         store.jobs,
         store.secrets,

@@ -133,14 +133,15 @@ class HubSite:
             timeout=60,
         )
 
+    def stop_server(self, user: str) -> None:
+        """Let the Hub stop a user's server."""
+        with self._api() as hub:
+            hub.delete(f"users/{user}/server").raise_for_status()
+        self.started.remove(user)
+
     def start_server(self, user: str) -> None:
         """Let the Hub start a user's server, and wait for it."""
-        with httpx.Client(
-            base_url=f"https://127.0.0.1:{self.port}/hub/api/",
-            headers={"Authorization": f"token {ADMIN_TOKEN}", "Host": f"hub.example:{self.port}"},
-            verify=False,
-            timeout=60,
-        ) as hub:
+        with self._api() as hub:
             hub.post(f"users/{user}").raise_for_status()
             hub.post(f"users/{user}/server").raise_for_status()
             deadline = time.monotonic() + START_S
@@ -148,6 +149,14 @@ class HubSite:
                 assert time.monotonic() < deadline, (self.root / "hub.log").read_text(errors="replace")[-4000:]
                 time.sleep(0.1)
         self.started.append(user)
+
+    def _api(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=f"https://127.0.0.1:{self.port}/hub/api/",
+            headers={"Authorization": f"token {ADMIN_TOKEN}", "Host": f"hub.example:{self.port}"},
+            verify=False,
+            timeout=60,
+        )
 
 
 @contextmanager
@@ -158,19 +167,21 @@ def running_hub(
     *,
     more: str = "",
     is_divided: bool = False,
+    hub_port: int = 0,
 ) -> Iterator[HubSite]:
     """A Hub until the end of the block, then its servers end too, with what they started.
 
-    ``more`` is added to its configuration. ``is_divided``: each user has a host name.
+    ``more`` is added to its configuration. ``is_divided``: each user has a host name. ``hub_port`` is where its API is,
+    by http and without the proxy; 0 for any.
     """
     root.mkdir()
-    port, hub_port, api_port = free_ports(3)
+    port, api_port, free_port = free_ports(3)
     site = HubSite(root, port, is_divided, password="a password of the tests")
     own = {user: lab_environment(root / "homes" / user) for user in USERS}
     given = {
         "root": str(root),
         "bind": f"https://127.0.0.1:{port}",
-        "hub_port": hub_port,
+        "hub_port": hub_port or free_port,
         "subdomain_host": site.url if is_divided else "",
         "certificate": str(certificate[0]),
         "key": str(certificate[1]),

@@ -52,6 +52,9 @@ class FakeEntrants:
     def __init__(self) -> None:
         self.users = {token: FakeUser(name, admin, token) for token, (name, admin) in TOKENS.items()}
 
+    async def of_bearer(self, token: str) -> FakeUser | None:
+        return await self.of_token(token)
+
     async def of_token(self, token: str) -> FakeUser | None:
         return self.users.get(token)
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import httpx
+import psutil
 import pytest
 from playwright.sync_api import Playwright, expect, sync_playwright
 
+from pai_backend.auth.jupyterhub import CONFIRM_S
+from pai_backend.testing.free_ports import free_port
 from tests.kubernetes.cluster.credentials import Authority
 from tests.support.backend_process import backend
 from tests.support.chromium import OwnNetwork
 from tests.support.hub_site import USERS, HubParts, HubSite, documented, install_hub, running_hub
 from tests.support.opening import BOARD, ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
 
-FORBIDDEN = 403
+UNAUTHORIZED, FORBIDDEN = 401, 403
+SLACK_S = 30.0  # of a busy machine
 # Users' servers, their backends and jobs start one after the other.
 pytestmark = pytest.mark.timeout(900)
 RULES = f"MAP hub.example 127.0.0.1,MAP *.hub.example 127.0.0.1,{ELSEWHERE}"
@@ -93,18 +99,18 @@ def test_below_a_users_path_with_a_backend_of_the_users_own(
 def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
     playwright: Playwright, parts: HubParts, certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    tokens = {user: f"a-token-of-{user}-alone" for user in USERS}
-    rows = [{"user": user, "token": token, "admin": False} for user, token in tokens.items()]
-    given = {"PAI_BACKEND_API__TOKENS": json.dumps(rows), "PAI_BACKEND_ENGINE__TRUST_ALL_USERS": "true"}
+    hub_port = free_port()
+    given = {
+        "PAI_BACKEND_API__JUPYTERHUB__API_URL": f"http://127.0.0.1:{hub_port}/hub/api",
+        "PAI_BACKEND_ENGINE__TRUST_ALL_USERS": "true",
+    }
     data_dir = tmp_path / "backend"
     data_dir.mkdir()
     node = {"name": "carol", "gpus": {"type": "TITANX", "count": 1}, "cpus": 8, "memory_mb": 32768}
     with backend(data_dir, ["--engine-nodes", json.dumps([node])], env=given) as shared:
-        for user, token in tokens.items():
-            (tmp_path / "tokens" / user).mkdir(parents=True)
-            (tmp_path / "tokens" / user / "token").write_text(token)
-        more = documented().replace("https://pai.example", shared.url).replace("/srv/pai", str(tmp_path / "tokens"))
-        with running_hub(tmp_path / "hub", parts, certificate, more=more, is_divided=True) as hub:
+        more = documented().replace("https://pai.example", shared.url)
+        running = running_hub(tmp_path / "hub", parts, certificate, more=more, is_divided=True, hub_port=hub_port)
+        with running as hub, shared.client() as root:
             for user in USERS:
                 hub.start_server(user)
             with hub.client("ann") as client:
@@ -117,3 +123,24 @@ def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
                 answer = found.page.goto(f"{hub.base_of('ann')}pai/s/{SERVICE}/tree")
                 assert answer is not None
                 assert answer.status == FORBIDDEN
+            shown = {each["username"]: each["admin"] for each in root.get("/api/v2/users").json()}
+            assert (shown["ann"], shown["bob"]) == (False, False)
+            # What the Hub gave a server that it stops is good for nothing soon, also for who has kept it.
+            token = environment_of(hub, "bob")["JUPYTERHUB_API_TOKEN"]
+            with httpx.Client(base_url=shared.url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as kept:
+                assert kept.get("/api/v2/jobs").status_code == 200
+                hub.stop_server("bob")
+                deadline = time.monotonic() + CONFIRM_S + SLACK_S
+                while kept.get("/api/v2/jobs").status_code != UNAUTHORIZED:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.2)
+
+
+def environment_of(hub: HubSite, user: str) -> dict[str, str]:
+    """What the Hub has given the process of a user's server."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            given = process.environ()
+            if given.get("JUPYTERHUB_USER") == user and given.get("HOME", "").startswith(str(hub.root)):
+                return given
+    raise AssertionError(f"{user} has no server")

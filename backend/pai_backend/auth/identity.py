@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.guessing import Guesses
+from pai_backend.auth.jupyterhub import HubApi, HubTokens
 from pai_backend.auth.lockouts import LockoutCache
 from pai_backend.auth.remembered import RememberedTokens
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
@@ -69,8 +70,14 @@ class Identity:
     """Finds the user behind a credential, and makes new ones."""
 
     def __init__(
-        self, store: Store, table: TokenTable, accounts: Accounts, now: Callable[[], datetime] = utc_now
+        self,
+        store: Store,
+        table: TokenTable,
+        accounts: Accounts,
+        now: Callable[[], datetime] = utc_now,
+        hub: HubApi | None = None,
     ) -> None:
+        """``hub``: a JupyterHub whose users are users here."""
         self.accounts = accounts
         self._store, self._table, self._now = store, table, now
         self._checks = PasswordLane(CHECKS_AT_ONCE)
@@ -82,25 +89,39 @@ class Identity:
         self.guesses = Guesses()
         self.lockouts = LockoutCache(store.grants.lockouts)
         self._tokens = RememberedTokens(store.tokens.get)
+        self._hub = (
+            HubTokens(hub, store.tokens, store.grants, accounts.get, now=now, changed=self.forget)
+            if hub is not None
+            else None
+        )
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 
     async def of_header(self, header: str) -> User | None:
         """The user of an ``Authorization`` header: ``Bearer TOKEN``, or ``Basic`` with a token as the password.
 
-        Source: RFC 6750 §2.1, RFC 7617; OpenPAI takes application tokens in both ways. Raises LockedOut.
+        Source: RFC 6750 §2.1, RFC 7617; OpenPAI takes application tokens in both ways. Raises as :meth:`of_bearer`.
         """
         scheme, _, credential = header.partition(" ")
         if scheme.lower() == "bearer" and credential.strip():
-            return await self.of_token(credential.strip())
+            return await self.of_bearer(credential.strip())
         if scheme.lower() != "basic":
             return None
         name, token = _basic(credential.strip())
-        user = await self.of_token(token) if token else None
+        user = await self.of_bearer(token) if token else None
         return user if user is not None and user.name == name else None
 
     async def of_token(self, token: str) -> User | None:
-        """The user of a token. Raises LockedOut."""
+        """The user of a token of ours. Raises as :meth:`of_digest`."""
         return await self.of_digest(digest(token))
+
+    async def of_bearer(self, token: str) -> User | None:
+        """The user of a token by which a request comes; it may be JupyterHub's, which is then asked.
+
+        Raises LockedOut, Forbidden for a token of JupyterHub that is not for this backend, Unavailable.
+        """
+        if self._hub is not None and (refusal := await self._hub.confirm(digest(token), token)) is not None:
+            raise refusal
+        return await self.of_token(token)
 
     async def of_digest(self, token: str) -> User | None:
         """The user of the token with this digest, as things are now; None when it is no longer valid.
@@ -108,6 +129,8 @@ class Identity:
         Raises LockedOut, which counts for every use of a token: requests, streams, services, links.
         """
         configured = self._table.of_digest(bytes.fromhex(token))
+        if configured is None and self._hub is not None:
+            await self._hub.confirm(token)  # what it refuses is no session any more
         kept = await self._tokens.get(token, self._now()) if configured is None else None
         name = configured.name if configured is not None else kept.user if kept is not None else ""
         account = await self.accounts.get(name)

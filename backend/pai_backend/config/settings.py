@@ -20,6 +20,7 @@ from pai_backend.config.accounts import AccountSettings
 from pai_backend.config.controller import ControllerSettings
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.jobs import JobSettings
+from pai_backend.config.jupyterhub import JupyterHubSettings
 from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.metrics import MetricSettings
 from pai_backend.config.queue import QueueSettings
@@ -123,6 +124,9 @@ class ApiSettings(Model):
         default=(),
         description="Users who may sign in with a password: a list of `{name, password_hash, admin, email}`. "
         "Administrators add others while the backend runs (`pai user add`). Secret, so not a flag.",
+    )
+    jupyterhub: JupyterHubSettings = Field(
+        default=JupyterHubSettings(), description="A JupyterHub that says whose its servers' tokens are."
     )
     anonymous_v1_list: bool = Field(
         default=False,

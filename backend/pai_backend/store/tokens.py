@@ -38,6 +38,11 @@ _USED = (
     .where(access_tokens.c.digest == bindparam("digest_"))
     .values(last_used_at=bindparam("at_", type_=access_tokens.c.last_used_at.type))
 )
+_PROLONG = (
+    update(access_tokens)
+    .where(access_tokens.c.digest == bindparam("digest_"), access_tokens.c.username == bindparam("username_"))
+    .values(expires_at=bindparam("until_", type_=access_tokens.c.expires_at.type))
+)
 _FORGET = delete(access_tokens).where(access_tokens.c.expires_at <= _NOW)
 
 
@@ -62,6 +67,14 @@ def add_token(conn: Connection, token: AccessToken) -> None:
             "scopes": " ".join(sorted(token.scopes)),
         },
     )
+
+
+def put_token(conn: Connection, token: AccessToken) -> None:
+    """Give the user's token of that digest its new end, or keep it as a new one."""
+    given = {"digest_": token.digest, "username_": token.user, "until_": token.expires_at}
+    if conn.execute(_PROLONG, given).rowcount == 0:
+        conn.execute(_DELETE, {"digest_": token.digest})  # of another user: a name that has changed
+        add_token(conn, token)
 
 
 def note_use(conn: Connection, digest: str, at: datetime) -> None:
@@ -114,6 +127,10 @@ class Tokens(Repository):
         application token too many.
         """
         await self._writer.run(partial(add_token, token=token), announce=False)
+
+    async def put(self, token: AccessToken) -> None:
+        """As :meth:`add`; of a token that is kept already, only its end is new."""
+        await self._writer.run(partial(put_token, token=token), announce=False)
 
     async def get(self, digest: str, now: datetime) -> AccessToken | None:
         """The token of this digest, unless its time is over."""

@@ -67,3 +67,18 @@ def test_a_configuration_file_that_is_not_there_is_an_error(tmp_path: Path) -> N
     with pytest.raises(InvalidDocument, match="which is not a file"):
         endpoint.backend_config({"PAI_BACKEND_CONFIG": str(tmp_path / "none.yaml")})
     assert endpoint.data_dir({"PAI_DATA_DIR": str(tmp_path)}) == tmp_path
+
+
+def test_the_token_of_a_jupyterhub_is_used_when_that_is_asked_for_alone() -> None:
+    hub = {"PAI_URL": "https://pai.example", "JUPYTERHUB_API_TOKEN": "of-the-hub"}
+    with pytest.raises(InvalidDocument, match="there is no token"):
+        endpoint.remote_endpoint(hub)
+    assert endpoint.remote_endpoint({**hub, "PAI_TOKEN_SOURCE": "jupyterhub"}) == endpoint.Endpoint(
+        "https://pai.example", "of-the-hub"
+    )
+    own = {**hub, "PAI_TOKEN_SOURCE": "jupyterhub", "PAI_TOKEN": "own"}
+    assert endpoint.remote_endpoint(own) == endpoint.Endpoint("https://pai.example", "own")
+    with pytest.raises(InvalidDocument, match="no JUPYTERHUB_API_TOKEN"):
+        endpoint.remote_endpoint({"PAI_URL": "https://pai.example", "PAI_TOKEN_SOURCE": "jupyterhub"})
+    with pytest.raises(InvalidDocument, match="PAI_TOKEN_SOURCE=other is not known"):
+        endpoint.remote_endpoint({**hub, "PAI_TOKEN_SOURCE": "other"})

@@ -12,7 +12,7 @@ _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]+", re.ASCII)
 async def is_relayed(incoming: Incoming, entrants: Entrants) -> bool:
     """Whether a relay passes this on whose word on path, scheme and host is believed: it shows a user's token."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    return scheme.lower() == "bearer" and await entrants.of_token(token.strip()) is not None
+    return scheme.lower() == "bearer" and await entrants.of_bearer(token.strip()) is not None
 
 
 def given_prefix(incoming: Incoming) -> str:

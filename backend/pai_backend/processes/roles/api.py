@@ -28,6 +28,7 @@ from pai_backend.api.starting import StartingDelegate, starting_application
 from pai_backend.api.wire import Check
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
+from pai_backend.auth.jupyterhub import HubApi
 from pai_backend.auth.limits import RateLimits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
@@ -111,7 +112,13 @@ async def _context(
     """What the API works with, and the service proxy in front of it."""
     engine = components.engine()
     signing_key = await store.secrets.get(SIGNING_SECRET, secrets.token_hex(32))
-    identity = Identity(store, tokens, _accounts(components.settings, tokens, store))
+    hub = components.settings.api.jupyterhub
+    identity = Identity(
+        store,
+        tokens,
+        _accounts(components.settings, tokens, store),
+        hub=HubApi(hub.api_url, hub.service) if hub.api_url else None,
+    )
     for result in identity.sign_ins:
         meaning = f"Sign-ins by password that were {result}."
         metrics.gauge(f"pai_api_sign_ins_{result}", meaning, partial(identity.sign_ins.__getitem__, result))
@@ -121,6 +128,11 @@ async def _context(
         raise RoleError(
             f"engine.trust_all_users: {len(added)} users were added ({added[0].name}…), and tasks would run as one "
             "account, so that each could read all. Set engine.accounts, or set it to true if they may do so"
+        )
+    if shared and hub.api_url:
+        raise RoleError(
+            "api.jupyterhub.api_url: users of the Hub come by themselves, and tasks would run as one account, so that "
+            "each could read all. Set engine.accounts, or engine.trust_all_users if they may do so"
         )
     proxy = ServiceProxy(
         store.jobs,
