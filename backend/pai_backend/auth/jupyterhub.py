@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 CONFIRM_S = 10.0
 """Seconds for which an answer of the Hub counts: a server that a user has stopped is let in no longer than that."""
 REFUSED_S = 2.0
-"""The same of an answer that lets nobody in."""
+"""The same of a refusal."""
 LIFE = timedelta(minutes=10)
 """How long a session goes on while the Hub does not answer."""
 ANSWER_S = 5.0
@@ -47,7 +47,7 @@ _NAME = re.compile(r"(?!me$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 class HubApi:
-    """The Hub, as far as it says who somebody is."""
+    """The Hub, as far as it says whose a token is."""
 
     def __init__(self, api_url: str, service: str) -> None:
         self._url, self._service = f"{api_url}/user", service
@@ -127,7 +127,7 @@ class HubTokens:
         """Have the store know whether the token of this digest is good now, if the Hub made it. Why it is not.
 
         Without ``token`` it is one that came earlier. The reason is Forbidden when its user may not come, Unavailable
-        when the Hub must be asked and is away, and none for tokens that nobody has made.
+        when the Hub must be asked and is away, and there is none for a token that the Hub does not know.
         """
         seen = self._seen.get(digest)
         if seen is None and _TOKEN.fullmatch(token):
