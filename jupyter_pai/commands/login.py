@@ -8,7 +8,7 @@ import os
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from jupyter_pai.commands.output import Output
@@ -26,15 +26,17 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 @verb(
     "login",
     argument("url", help="address of the backend, such as https://pai.example.org"),
-    argument("--user", help="your name there; default: it is asked for"),
+    argument("--user", help="your name there, to sign in with a password; default: it is asked for"),
     FROM_STDIN,
+    flag("--device", help="sign in at the provider with a browser of another computer, by a code"),
     flag("--yes", help="do not ask before another backend is replaced"),
     shell_only=True,
 )
 def login(args: argparse.Namespace, out: Output) -> int:
     """Sign in to a backend elsewhere; panel, notebooks and `pai` use it from now on.
 
-    A session lasts 7 days. Only its token is kept, in `client.toml`, readable by you alone.
+    Where a provider of OpenID Connect signs users in, a browser opens; `--user` signs in with a password instead. A
+    session lasts 7 days, or as long as the backend says. Its token is kept in `client.toml`, readable by you alone.
     """
     url, path = args.url.rstrip("/"), client_file()
     endpoint = Endpoint(url, "")
@@ -48,9 +50,7 @@ def login(args: argparse.Namespace, out: Output) -> int:
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         out.progress(f"{url} is not encrypted: others on the network can read the password.")
-    user, password = _credentials(args)
-    body = json.dumps({"username": user, "password": password}).encode()
-    answer = _asked(endpoint, "POST", "/api/v1/token", body)
+    answer = _signed_in(args, out, endpoint)
     _write(path, f"url = {json.dumps(url)}\ntoken = {json.dumps(answer['token'])}\n")
     out.result({"user": answer["user"], "url": url, "path": str(path)}, f"Signed in to {url} as {answer['user']}.")
     return OK
@@ -76,6 +76,25 @@ def logout(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+def _signed_in(args: argparse.Namespace, out: Output, endpoint: Endpoint) -> dict[str, str]:
+    """What the backend says of a new session. Raises ClientError."""
+    told = None if args.user else _asked(endpoint, "GET", "/api/v2/authn/info").get("provider")
+    if isinstance(told, dict):
+        from jupyter_pai import provider_login
+
+        provider = provider_login.Provider.known(told)
+        way = provider_login.by_code if args.device else provider_login.by_browser
+        token = way(provider, out.progress)
+        return _asked(endpoint, "POST", told["loginURI"], json.dumps({"idToken": token}).encode())
+    if args.device:
+        raise ClientError(
+            f"No provider signs users in at {endpoint.url}.", code="InvalidParametersError", hint="Leave --device out."
+        )
+    user, password = _credentials(args)
+    body = json.dumps({"username": user, "password": password}).encode()
+    return _asked(endpoint, "POST", "/api/v1/token", body)
+
+
 def _credentials(args: argparse.Namespace) -> tuple[str, str]:
     """Name and password. Raises ClientError where no answer can come."""
     from getpass import getpass
@@ -93,7 +112,7 @@ def _credentials(args: argparse.Namespace) -> tuple[str, str]:
     return args.user or sys.stdin.readline().strip(), getpass("Password: ")
 
 
-def _asked(endpoint: Endpoint, method: str, path: str, body: bytes | None = None) -> dict[str, str]:
+def _asked(endpoint: Endpoint, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
     """The answer of a backend that is not configured yet. Raises ClientError."""
     from jupyter_pai.streams import decoded
     from jupyter_pai.sync import Client

@@ -26,6 +26,8 @@ from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
 from pai_backend.auth.jupyterhub import HubApi
 from pai_backend.auth.limits import RateLimits, limits
+from pai_backend.auth.oidc import OidcProvider
+from pai_backend.auth.provider_sign_ins import ProviderSignIns, ProviderTerms
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine, LogStream
@@ -142,13 +144,16 @@ async def running_api(
     anonymous_v1_list: bool = False,
     task_accounts: TaskAccounts | None = None,
     hub: HubApi | None = None,
+    provider: tuple[OidcProvider, ProviderTerms] | None = None,
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = Store(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
-    identity = Identity(store, tokens, Accounts(accounts, tokens.users(), store.groups.directory), hub=hub)
+    signs_in = provider and ProviderSignIns(*provider, store)
+    known = Accounts(accounts, tokens.users(), store.groups.directory)
+    identity = Identity(store, tokens, known, hub=hub, provider=signs_in)
     proxy = ServiceProxy(
         store.jobs,
         store.secrets,

@@ -88,17 +88,18 @@ def install_hub(root: Path) -> HubParts:
     (packages / "parent.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
     versions = ["--constraint", str(ROOT / "tools" / "versions.txt")]
     pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", *versions, JUPYTERHUB]
-    _run(pip, root)
+    run_to_its_end(pip, root)
     proxy = root / "proxy"
     proxy.mkdir()
     (proxy / "package.json").write_text(json.dumps(PROXY))
     (proxy / "yarn.lock").write_text("")
     shutil.copy(ROOT / "labextension" / ".yarnrc.yml", proxy)
-    _run(["jlpm", "install"], proxy)
+    run_to_its_end(["jlpm", "install"], proxy)
     return HubParts(packages, proxy / "node_modules" / ".bin" / "configurable-http-proxy")
 
 
-def _run(command: list[str], cwd: Path) -> None:
+def run_to_its_end(command: list[str], cwd: Path) -> None:
+    """Run a program that must succeed within minutes."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_S, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 

@@ -241,6 +241,12 @@ class PasswordLogin(Model):
     )
 
 
+class ProviderLogin(Model):
+    """What the provider of OpenID Connect says of a user who has just signed in there."""
+
+    id_token: SecretStr = Field(alias="idToken", min_length=1, max_length=32_768, description="The ID token.")
+
+
 class SshKeyEntry(Model):
     """A public key in OpenPAI's user profile."""
 

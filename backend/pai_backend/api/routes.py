@@ -160,6 +160,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/authn/info", identity.AuthnInfoHandler),
     Route("/api/v2/authn/basic/login", identity.BasicLoginHandler),
     Route("/api/v2/authn/basic/logout", identity.BasicLogoutHandler),
+    Route("/api/v2/authn/oidc/login", identity.ProviderLoginHandler),
     Route("/api/v2/token", identity.TokenLoginHandler),
     Route("/api/v2/tokens", identity.TokensHandler),
     Route("/api/v2/tokens/application", identity.ApplicationTokensHandler),

@@ -26,16 +26,18 @@ from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.guessing import Guesses
 from pai_backend.auth.jupyterhub import HubApi, HubTokens
 from pai_backend.auth.lockouts import LockoutCache
+from pai_backend.auth.newcomers import Newcomers
 from pai_backend.auth.remembered import RememberedTokens
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.account import Account
-from pai_backend.model.errors import TooManyRequests, Unavailable, WrongPassword
+from pai_backend.model.errors import NotSupported, TooManyRequests, Unauthorized, Unavailable, WrongPassword
 from pai_backend.model.scope import Scope
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
 
 if TYPE_CHECKING:
+    from pai_backend.auth.provider_sign_ins import ProviderSignIns
     from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
@@ -76,9 +78,10 @@ class Identity:
         accounts: Accounts,
         now: Callable[[], datetime] = utc_now,
         hub: HubApi | None = None,
+        provider: ProviderSignIns | None = None,
     ) -> None:
-        """``hub``: a JupyterHub whose users are users here."""
-        self.accounts = accounts
+        """``hub``: a JupyterHub whose users are users here; ``provider``: one of OpenID Connect that signs users in."""
+        self.accounts, self.provider = accounts, provider
         self._store, self._table, self._now = store, table, now
         self._checks = PasswordLane(CHECKS_AT_ONCE)
         self._suspects = PasswordLane(
@@ -89,10 +92,9 @@ class Identity:
         self.guesses = Guesses()
         self.lockouts = LockoutCache(store.grants.lockouts)
         self._tokens = RememberedTokens(store.tokens.get)
+        self.newcomers = Newcomers(store.grants, accounts.get, now, self.forget)
         self._hub = (
-            HubTokens(hub, store.tokens, store.grants, accounts.get, now=now, changed=self.forget)
-            if hub is not None
-            else None
+            HubTokens(hub, store.tokens, self.newcomers, now=now, changed=self.forget) if hub is not None else None
         )
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 
@@ -159,6 +161,23 @@ class Identity:
         """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut."""
         account = await self.require_password(name, password, source)
         return await self._make(account.name, application=False, life=SESSION_LIFE), account
+
+    async def sign_in_by_provider(self, id_token: str, source: str = "") -> tuple[str, Account]:
+        """A session token for who has just signed in at the provider of OpenID Connect.
+
+        Raises NotSupported without one, Unauthorized, Forbidden for a name that is not theirs here, Unavailable and
+        LockedOut.
+        """
+        if self.provider is None:
+            raise NotSupported("No provider signs users in here.", hint="Sign in with name and password.")
+        name = await self.provider.signed_in(id_token, self._now(), source)
+        self.forget()
+        await self.lockouts.require_free(name)
+        account = await self.accounts.get(name)
+        if account is None:
+            raise Unauthorized(f"The user {name} has gone.", hint="Sign in again.")
+        life, label = self.provider.terms.session, self.provider.provider.issuer
+        return await self._make(name, application=False, life=life, label=label), account
 
     async def require_password(self, name: str, password: str, source: str = "") -> Account:
         """The account whose name and password these are. Raises WrongPassword, TooManyRequests, LockedOut.

@@ -12,17 +12,16 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tornado.httpclient import AsyncHTTPClient, HTTPError, HTTPRequest, HTTPResponse
 
-from pai_backend.model.account import Account
-from pai_backend.model.errors import Forbidden, NoSuchToken, PaiError, Unavailable, UserExists
+from pai_backend.auth.newcomers import Newcomers
+from pai_backend.model.errors import Forbidden, NoSuchToken, PaiError, Unavailable
 from pai_backend.store.base import AccessToken
-from pai_backend.store.granting import Grants
 from pai_backend.store.grants import Act
 from pai_backend.store.tokens import Tokens
 
@@ -42,8 +41,6 @@ LABEL = "JupyterHub"
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 """What the Hub makes; tokens of ours are longer. Source: jupyterhub.utils.new_token."""
-_NAME = re.compile(r"(?!me$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-"""Names of users here: they name directories, and ``me`` is the caller."""
 
 
 class HubApi:
@@ -109,15 +106,14 @@ class HubTokens:
         self,
         hub: HubApi,
         tokens: Tokens,
-        grants: Grants,
-        account: Callable[[str], Awaitable[Account | None]],
+        newcomers: Newcomers,
         *,
         now: Callable[[], datetime],
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``account`` finds a user; ``changed`` is called when a user was added or a session begun or ended."""
-        self._hub, self._tokens, self._grants, self._account = hub, tokens, grants, account
+        """``changed`` is called when a session has begun or ended."""
+        self._hub, self._tokens, self._newcomers = hub, tokens, newcomers
         self._now, self._changed, self._clock = now, changed, clock
         self._seen: dict[str, _Seen] = {}
         self._known, self._strangers = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(STRANGERS_AT_ONCE)
@@ -150,7 +146,7 @@ class HubTokens:
             if name is None:
                 await self._end(kept)
             else:
-                await self._require_user(name)
+                await self._newcomers.require(name, LABEL)
                 await self._go_on(digest, name, kept)
             seen.refusal, seen.counts_s = None, REFUSED_S if name is None else CONFIRM_S
         except Unavailable as error:
@@ -175,23 +171,6 @@ class HubTokens:
                 return await self._hub.user_of(token)
         finally:
             self._waiting -= 1
-
-    async def _require_user(self, name: str) -> None:
-        """A user of the Hub is the user of that name here, and is added when there is none."""
-        if not _NAME.fullmatch(name):
-            raise Forbidden(
-                f"JupyterHub's user {name[:64]!r} cannot be one here.",
-                hint="Names are letters, digits, `_`, `.` and `-`, at most 64, and not `me`.",
-            )
-        if await self._account(name) is not None:
-            return
-        try:
-            await self._grants.add_user(Account(name), Act(name, self._now(), LABEL), again=False)
-        except UserExists as error:
-            self._changed()
-            if await self._account(name) is None:  # else another process has added the user just now
-                raise Forbidden(error.message, hint=error.hint) from None
-        self._changed()
 
     async def _go_on(self, digest: str, name: str, kept: AccessToken | None) -> None:
         """Write the session's new end, when half of the time is over."""

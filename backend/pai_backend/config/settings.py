@@ -23,6 +23,7 @@ from pai_backend.config.jobs import JobSettings
 from pai_backend.config.jupyterhub import JupyterHubSettings
 from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.metrics import MetricSettings
+from pai_backend.config.oidc import OidcSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
 from pai_backend.engine.providers import provider
@@ -128,6 +129,7 @@ class ApiSettings(Model):
     jupyterhub: JupyterHubSettings = Field(
         default=JupyterHubSettings(), description="A JupyterHub that says whose its servers' tokens are."
     )
+    oidc: OidcSettings = Field(default=OidcSettings(), description="A provider of OpenID Connect that signs users in.")
     anonymous_v1_list: bool = Field(
         default=False,
         description="Whether REST v1 lists the jobs of all users without a token, as OpenPAI's does: names, owners and "

@@ -22,6 +22,7 @@ from pai_backend.store.database import Backing, Database
 from pai_backend.store.deleting import Deletions
 from pai_backend.store.events import Events
 from pai_backend.store.explanations import Explanations
+from pai_backend.store.external_users import ExternalUsers
 from pai_backend.store.granting import Grants
 from pai_backend.store.groups import Groups
 from pai_backend.store.idle_clocks import Idling
@@ -61,6 +62,7 @@ class Store:
         self.explanations = Explanations(*shared)
         self.grants = Grants(*shared)
         self.groups = Groups(*shared)
+        self.external_users = ExternalUsers(*shared)
         self.idling = Idling(*shared)
         self.jobs = Jobs(*shared, reserve)
         self.kept_documents = KeptDocuments(*shared)

@@ -400,6 +400,15 @@ users = Table(
     Column("password_hash", Text, nullable=False),
 )
 
+# What a provider of OpenID Connect knows users by.
+external_users = Table(
+    "external_users",
+    metadata,
+    Column("username", Text, primary_key=True),
+    Column("issuer", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+)
+
 groups = Table(
     "groups",
     metadata,

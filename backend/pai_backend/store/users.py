@@ -18,7 +18,7 @@ from pai_backend.store import addresses as addresses_
 from pai_backend.store import audit, certificates, groups, kept_documents, keys, sharing, tokens
 from pai_backend.store.grants import Act, Holdings, UserUpdate
 from pai_backend.store.kept_documents import Kind
-from pai_backend.store.tables import access_tokens, addresses, jobs, key_events, user_keys
+from pai_backend.store.tables import access_tokens, addresses, external_users, jobs, key_events, user_keys
 from pai_backend.store.tables import accounts as configured
 from pai_backend.store.tables import kept_documents as kept_documents_
 from pai_backend.store.tables import users as table
@@ -41,6 +41,7 @@ _HAS_PAST = select(
 )
 _UPDATE = update(table).where(table.c.username == _NAME)
 _DELETE = delete(table).where(table.c.username == _NAME)
+_UNBIND = delete(external_users).where(external_users.c.username == _NAME)
 _FINAL = tuple(state.value for state in State if state.final)
 _ACTIVE = select(jobs.c.name).where(jobs.c.username == _NAME, jobs.c.state.not_in(_FINAL)).order_by(jobs.c.uid)
 _TOKENS = select(access_tokens.c.digest).where(access_tokens.c.username == _NAME)
@@ -153,7 +154,8 @@ def remove(conn: Connection, name: str, act: Act, *, heir: str = "") -> None:
     addresses_.forget_user(conn, name)
     kept_documents.forget_user(conn, name)
     groups.forget_user(conn, name)
-    conn.execute(_DELETE, {"username_": name})
+    for forgetting in (_DELETE, _UNBIND):
+        conn.execute(forgetting, {"username_": name})
     audit.note(conn, _REMOVED, name, name, act, detail=f"heir: {heir}" if heir else "")
 
 

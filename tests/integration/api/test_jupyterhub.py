@@ -15,6 +15,7 @@ from pai_backend.auth import jupyterhub
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import digest
 from pai_backend.auth.jupyterhub import CONFIRM_S, LIFE, REFUSED_S, HubApi, HubTokens
+from pai_backend.auth.newcomers import Newcomers
 from pai_backend.model.account import Account
 from pai_backend.store.grants import Act
 from pai_backend.store.sql import Store
@@ -76,8 +77,7 @@ async def confirmed(hub: PlayedHub, tmp_path: Path) -> AsyncIterator[Confirmed]:
     found.tokens = HubTokens(
         HubApi(hub.api_url, "pai"),
         store.tokens,
-        store.grants,
-        accounts.get,
+        Newcomers(store.grants, accounts.get, lambda: found.now, changed),
         now=lambda: found.now,
         changed=changed,
         clock=lambda: found.at,

@@ -11,18 +11,21 @@ from pai_backend.api.openpai.wire import (
     TokenList,
 )
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import PasswordLogin, TokenQuery
+from pai_backend.api.queries import PasswordLogin, ProviderLogin, TokenQuery
 from pai_backend.api.services.identity import IdentityService
 from pai_backend.model.errors import (
     Forbidden,
     LockedOut,
     NoSuchToken,
+    NotSupported,
     TooManyRequests,
+    Unauthorized,
     Unavailable,
     WrongPassword,
 )
 
 LOGIN_PATH = "/api/v1/authn/basic/login"
+PROVIDER_LOGIN_PATH = "/api/v2/authn/oidc/login"
 
 
 class _IdentityHandler(ApiHandler):
@@ -34,15 +37,16 @@ class _IdentityHandler(ApiHandler):
         return IdentityService(self.ctx)
 
 
-class AuthnInfoHandler(ApiHandler):
+class AuthnInfoHandler(_IdentityHandler):
     """``/api/v2/authn/info``."""
 
     public = True
 
     @operation(Operation("How users sign in.", answer=SignInInfo))
     async def get(self) -> SignInInfo:
-        """By name and password."""
-        return SignInInfo(authn_type="basic", loginURI=LOGIN_PATH, loginURIMethod="post")
+        """By name and password, and by a provider of OpenID Connect where there is one."""
+        provider = self.identity.provider(PROVIDER_LOGIN_PATH)
+        return SignInInfo(authn_type="basic", loginURI=LOGIN_PATH, loginURIMethod="post", provider=provider)
 
 
 class BasicLoginHandler(_IdentityHandler):
@@ -61,6 +65,24 @@ class BasicLoginHandler(_IdentityHandler):
     async def post(self, login: PasswordLogin) -> SignedIn:
         """A session's token."""
         return await self.identity.sign_in(login, self.request.remote_ip or "")
+
+
+class ProviderLoginHandler(_IdentityHandler):
+    """``/api/v2/authn/oidc/login``."""
+
+    public = True
+
+    @operation(
+        Operation(
+            "Sign in with the ID token of a provider of OpenID Connect.",
+            body=ProviderLogin,
+            answer=SignedIn,
+            raises=(NotSupported, Unauthorized, Forbidden, LockedOut, Unavailable),
+        )
+    )
+    async def post(self, login: ProviderLogin) -> SignedIn:
+        """A session's token."""
+        return await self.identity.sign_in_by_provider(login, self.request.remote_ip or "")
 
 
 class TokenLoginHandler(BasicLoginHandler):

@@ -296,12 +296,22 @@ class SignedIn(Camel):
     has_git_hub_pat: bool = Field(default=False, alias="hasGitHubPAT")
 
 
+class ProviderInfo(Camel):
+    """A provider of OpenID Connect, and the public client that signs users in there."""
+
+    issuer: str
+    client_id: str
+    scopes: tuple[str, ...]
+    login_uri: str = Field(alias="loginURI", description="Takes the ID token that comes of it.")
+
+
 class SignInInfo(Camel):
     """How users sign in."""
 
     authn_type: str = Field(alias="authn_type")
     login_uri: str = Field(alias="loginURI")
     login_uri_method: str = Field(alias="loginURIMethod")
+    provider: ProviderInfo | None = Field(default=None, description="A provider that signs users in, too.")
 
 
 class TokenWire(Camel):

@@ -8,11 +8,12 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.openpai.jobs import milliseconds
 from pai_backend.api.openpai.wire import (
     NewToken,
+    ProviderInfo,
     SignedIn,
     TokenList,
     TokenWire,
 )
-from pai_backend.api.queries import PasswordLogin, TokenQuery, words
+from pai_backend.api.queries import PasswordLogin, ProviderLogin, TokenQuery, words
 from pai_backend.auth.identity import digest
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, InvalidParameters
@@ -32,6 +33,21 @@ class IdentityService:
         """A session for a name and password. Raises WrongPassword, TooManyRequests."""
         password = login.password.get_secret_value()
         token, account = await self._ctx.identity.sign_in(login.username, password, source)
+        return SignedIn(user=account.name, token=token, admin=account.admin)
+
+    def provider(self, path: str) -> ProviderInfo | None:
+        """The provider of OpenID Connect that signs users in; ``path`` takes what comes of it."""
+        found = self._ctx.identity.provider
+        if found is None:
+            return None
+        known = found.provider
+        return ProviderInfo(
+            issuer=known.issuer, client_id=known.client_id, scopes=tuple(found.terms.scopes), loginURI=path
+        )
+
+    async def sign_in_by_provider(self, login: ProviderLogin, source: str) -> SignedIn:
+        """A session for who has just signed in at the provider. Raises as ``Identity.sign_in_by_provider``."""
+        token, account = await self._ctx.identity.sign_in_by_provider(login.id_token.get_secret_value(), source)
         return SignedIn(user=account.name, token=token, admin=account.admin)
 
     async def tokens(self, user: User) -> TokenList:

@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,8 @@ from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Lease
 
 if TYPE_CHECKING:
+    from pai_backend.auth.provider_sign_ins import ProviderSignIns
+    from pai_backend.config.oidc import OidcSettings
     from pai_backend.store.sql import Store
 
 log = logging.getLogger(__name__)
@@ -118,6 +120,7 @@ async def _context(
         tokens,
         _accounts(components.settings, tokens, store),
         hub=HubApi(hub.api_url, hub.service) if hub.api_url else None,
+        provider=_provider(components.settings.api.oidc, store),
     )
     for result in identity.sign_ins:
         meaning = f"Sign-ins by password that were {result}."
@@ -129,10 +132,10 @@ async def _context(
             f"engine.trust_all_users: {len(added)} users were added ({added[0].name}…), and tasks would run as one "
             "account, so that each could read all. Set engine.accounts, or set it to true if they may do so"
         )
-    if shared and hub.api_url:
+    if shared and (hub.api_url or identity.provider):
         raise RoleError(
-            "api.jupyterhub.api_url: users of the Hub come by themselves, and tasks would run as one account, so that "
-            "each could read all. Set engine.accounts, or engine.trust_all_users if they may do so"
+            f"api.{'jupyterhub' if hub.api_url else 'oidc'}: users come by themselves, and tasks would run as one "
+            "account, so that each could read all. Set engine.accounts, or engine.trust_all_users if they may do so"
         )
     proxy = ServiceProxy(
         store.jobs,
@@ -232,6 +235,24 @@ def _users_share_rights(components: Components) -> bool:
     """Whether any task can read what all users have, which the configuration does not allow."""
     settings = components.settings
     return components.provider.tasks_run_as_backend(settings) and not settings.engine.trust_all_users
+
+
+def _provider(settings: OidcSettings, store: Store) -> ProviderSignIns | None:
+    """What signs users of a provider in; None without one."""
+    if not settings.issuer:
+        return None
+    from pai_backend.auth.oidc import OidcProvider
+    from pai_backend.auth.provider_sign_ins import ProviderSignIns, ProviderTerms
+
+    provider = OidcProvider(settings.issuer, settings.client_id, settings.name_claim, settings.groups_claim)
+    terms = ProviderTerms(
+        settings.scopes,
+        bool(settings.groups_claim),
+        settings.admin_group,
+        settings.take_names,
+        timedelta(seconds=settings.session_s),
+    )
+    return ProviderSignIns(provider, terms, store)
 
 
 def _limits(settings: ApiSettings) -> RateLimits:
