@@ -52,7 +52,13 @@ NOT_RUN = {
     ("docs/connect/jupyter.md", "export PAI_URL=https://hub.example/user/ann/pai PAI_TOKEN=the-token-of-jupyter"): (
         "tests/ui/test_addresses.py runs it on a Jupyter server"
     ),
-    ("docs/connect/jupyterhub.md", "c.Spawner.environment.update("): "tests/ui/test_hub.py runs a Hub with it",
+    (
+        "docs/connect/jupyterhub.md",
+        'c.JupyterHub.services.append({"name": "pai"})',
+    ): "tests/ui/test_hub.py runs a Hub with it",
+    ("docs/oidc.md", "pai login https://pai.example.org            # opens a browser of this computer"): (
+        "tests/ui/test_provider_login.py runs them"
+    ),
     ("docs/connect/jupyterhub.md", 'c.JupyterHub.subdomain_host = "https://hub.example"'): "as above",
     ("docs/form.md", "import jupyter_pai as pai"): "tests/ui/test_notebook_form.py runs the like",
     ("docs/run.md", "pai run --gpu 1 --memory 16G -- python train.py --lr 0.1"): (

@@ -22,8 +22,10 @@ from pai_backend.api.routes import ROUTES
 from pai_backend.auth.accounts import hash_password
 from pai_backend.auth.guessing import FREE, Guesses
 from pai_backend.auth.limits import limits
+from pai_backend.auth.oidc import OidcProvider, SignedInThere
+from pai_backend.auth.provider_sign_ins import ProviderTerms
 from pai_backend.model.account import Account
-from pai_backend.model.errors import Unavailable
+from pai_backend.model.errors import Unauthorized, Unavailable
 from pai_backend.model.job import State
 from pai_backend.scheduling.config.document import MAX_BYTES
 from pai_backend.storage.local_files import LocalFiles
@@ -63,6 +65,7 @@ BODIES: dict[str, object] = {
     "shares": {"user": "bob"},
     "links": {"label": "http"},
     "login": {"username": "carol", "password": "correct horse"},
+    "oidc/login": {"idToken": "carol"},
     "token": {"username": "carol", "password": "correct horse"},
     "{user}": {"data": {}},
     "{group}": {"data": {}},
@@ -74,6 +77,7 @@ BODIES: dict[str, object] = {
 }
 """Last part of a path -> a body that is taken there."""
 CAROL = Account("carol", password_hash=hash_password("correct horse"))
+TERMS = ProviderTerms(take_names=True)
 QUOTA, MOST, DOCUMENT = 1000, 2000, 65_536  # bytes
 
 
@@ -105,7 +109,8 @@ class Pair:
         if self.takes_document:
             return scm_document("new")
         kind = self.template.rpartition("/")[2]
-        body = BODIES.get(f"{self.verb} {kind}", BODIES.get(kind))
+        longer = (f"{self.verb} {kind}", "/".join(self.template.split("/")[-2:]), kind)
+        body = next((BODIES[each] for each in longer if each in BODIES), None)
         if "requestBody" not in self.entry or body is None:
             return b"x" if self.verb == "put" else None
         return json.dumps(body).encode()
@@ -164,7 +169,19 @@ class Asker:
         return {"Authorization": f"Bearer {answer.json()['token']}"}
 
 
+class PlainProvider(OidcProvider):
+    """One whose ID tokens are the names of its users."""
+
+    async def who(self, id_token: str) -> SignedInThere:
+        """The user of that name, who is not ``nobody``."""
+        if id_token == "nobody":
+            raise Unauthorized("There is no such user.", hint="Sign in again.")
+        return SignedInThere(id_token, id_token, frozenset())
+
+
 async def unauthorized(asker: Asker, pair: Pair) -> httpx.Response:
+    if "oidc" in pair.template:
+        return await asker.ask(pair, body=b'{"idToken": "nobody"}')
     return await asker.ask(pair, headers={"Authorization": "Bearer nobody"})
 
 
@@ -198,6 +215,7 @@ async def unavailable(asker: Asker, pair: Pair) -> httpx.Response:
         (store.tokens, "get"),
         (store.tokens, "add"),
         (store.secrets, "get"),
+        (store.secrets, "claim"),
         (store.leadership, "latest"),
         (store.jobs, "counts"),
     ):
@@ -357,6 +375,8 @@ async def forbidden(asker: Asker, pair: Pair) -> httpx.Response:
     """A token that is limited to another part of the API. Whom else an operation refuses other tests show."""
     if "ssh-keys" in pair.template:
         return await asker.ask(pair, query={"ticket": "used"})
+    if "oidc" in pair.template:
+        return await asker.ask(pair, body=b'{"idToken": "me"}')
     answer = await asker.ask(pair, headers=await asker.application_token("admin"))
     if answer.status_code == STATUS[pair.code] and (pair.verb == "head" or "scope" in answer.text):
         return answer
@@ -417,6 +437,9 @@ async def user_has_jobs(asker: Asker, pair: Pair) -> httpx.Response:
 async def not_supported(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.verb == "delete":
         return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, user="alice")
+    if "oidc" in pair.template:
+        asker.patch.setattr(asker.api.ctx.identity, "provider", None)
+        return await asker.ask(pair)
     if "/groups" in pair.template:
         return await asker.data(pair, groupname="admingroup")
     return await asker.data(pair, ALICE, username="alice", newPassword="another one")
@@ -529,9 +552,10 @@ async def test_a_documented_error_can_be_had(
     pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = FileRoom(LocalFiles(tmp_path / "fs"), shared=("team",), max_file_bytes=MOST, quota_bytes=QUOTA)
+    provider = PlainProvider("https://provider.example", "pai", "name")
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(
-            running_api(tmp_path, max_document_bytes=DOCUMENT, accounts=[CAROL], files=room)
+            running_api(tmp_path, max_document_bytes=DOCUMENT, accounts=[CAROL], files=room, provider=(provider, TERMS))
         )
         client = await stack.enter_async_context(api.client())
         (await client.post("/api/v1/jobs", content=scm_document())).raise_for_status()

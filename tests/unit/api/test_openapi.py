@@ -74,7 +74,7 @@ def test_paths_without_a_token_are_those_of_the_page(description: dict[str, Any]
     }
     signing_in = {f"/api/{version}/{path}" for version in ("v1", "v2") for path in SIGN_IN}
     probes = {"/healthz", "/readyz", "/metrics", "/openapi.json"}
-    assert open_paths == probes | signing_in | {"/api/v2/info", "/api/v1/ssh-keys/{name}"}
+    assert open_paths == probes | signing_in | {"/api/v2/authn/oidc/login", "/api/v2/info", "/api/v1/ssh-keys/{name}"}
 
 
 def test_every_path_of_the_page_exists_and_the_other_way_round() -> None:
