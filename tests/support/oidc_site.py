@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from playwright.sync_api import Page
 
 from pai_backend.testing.free_ports import free_port
 from tests.support.hub_site import run_to_its_end
@@ -33,6 +34,22 @@ class OidcSite:
     def say(self, groups: Mapping[str, Sequence[str]]) -> None:
         """Have users in these groups from their next sign-in on."""
         self.groups_file.write_text(json.dumps(groups))
+
+    def sign_in(self, page: Page, name: str) -> None:
+        """At the page that is shown; and agree to what `pai` asks for."""
+        page.locator("input[name=login]").fill(name)
+        page.locator("input[name=password]").fill("any")
+        page.get_by_role("button", name="Sign-in").click()
+        page.get_by_role("button", name="Continue").click()
+
+    def sign_in_by_code(self, page: Page, where: str, code: str, name: str) -> None:
+        """The same for a device, whose code is entered first."""
+        page.goto(where)
+        page.locator("input[name=user_code]").fill(code)
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name="Continue").click()
+        self.sign_in(page, name)
+        page.get_by_text("Sign-in Success").wait_for()
 
 
 def install_provider(root: Path) -> Path:

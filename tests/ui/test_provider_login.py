@@ -16,10 +16,12 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from tests.support.backend_process import Backend, backend
+from tests.support.keycloak_site import install_keycloak, keycloak
 from tests.support.oidc_site import CLIENT, OidcSite, install_provider, oidc_provider
 from tests.support.opening import visit
 
 LIMIT_S = 120.0
+KEYCLOAK = bool(os.environ.get("PAI_TEST_KEYCLOAK"))
 NODE = {"name": "carol", "gpus": {"type": "TITANX", "count": 1}, "cpus": 8, "memory_mb": 32768}
 
 
@@ -51,25 +53,20 @@ class Site:
         assert err == ""
         return out
 
-    def sign_in(self, name: str) -> None:
-        """At the provider, whose page the browser shows, and agree to what `pai` asks for."""
-        self.page.locator("input[name=login]").fill(name)
-        self.page.locator("input[name=password]").fill("any")
-        self.page.get_by_role("button", name="Sign-in").click()
-        self.page.get_by_role("button", name="Continue").click()
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_provider(tmp_path_factory.mktemp("provider"))
+    """The provider's folder. With ``PAI_TEST_KEYCLOAK`` it is Keycloak, which takes a minute to start."""
+    install = install_keycloak if KEYCLOAK else install_provider
+    return install(tmp_path_factory.mktemp("provider"))
 
 
 @pytest.fixture
 def site(tmp_path: Path, installed: Path) -> Iterator[Site]:
     with ExitStack() as stack:
-        provider = stack.enter_context(oidc_provider(installed))
+        provider = stack.enter_context((keycloak if KEYCLOAK else oidc_provider)(installed))
         (tmp_path / "data").mkdir()
-        oidc = {"ISSUER": provider.issuer, "CLIENT_ID": CLIENT, "GROUPS_CLAIM": "groups", "ADMIN_GROUP": "operators"}
+        oidc = {"ISSUER": provider.issuer, "CLIENT_ID": CLIENT, "GROUPS_CLAIM": "groups", "ADMIN_GROUP": "/operators"}
         given = {f"PAI_BACKEND_API__OIDC__{name}": value for name, value in oidc.items()}
         given["PAI_BACKEND_ENGINE__TRUST_ALL_USERS"] = "true"
         words = ["--engine-nodes", json.dumps([NODE])]
@@ -84,7 +81,8 @@ def test_users_of_the_provider_sign_in_and_have_its_groups(site: Site) -> None:
         for group in ("vision", "speech"):
             body = {"groupname": group, "externalName": f"/lab/{group}"}
             root.post("/api/v2/groups", json=body).raise_for_status()
-        site.provider.say({"ann": ["/lab/vision", "/lab/other"], "olga": ["operators"]})
+        if not KEYCLOAK:
+            site.provider.say({"ann": ["/lab/vision", "/lab/other"], "olga": ["/operators"]})
 
         login = site.pai("ann", "login", site.backend.url, "--yes")
         assert login.stderr is not None
@@ -93,7 +91,7 @@ def test_users_of_the_provider_sign_in_and_have_its_groups(site: Site) -> None:
         site.page.goto(f"{address.partition('?')[0]}?state=of-another")
         assert login.poll() is None
         site.page.goto(address)
-        site.sign_in("ann")
+        site.provider.sign_in(site.page, "ann")
         site.page.get_by_text("pai goes on in your terminal.").wait_for()
         out, _ = login.communicate(timeout=LIMIT_S)
         assert out == f"Signed in to {site.backend.url} as ann.\n"
@@ -106,12 +104,7 @@ def test_users_of_the_provider_sign_in_and_have_its_groups(site: Site) -> None:
         login = site.pai("olga", "login", site.backend.url, "--device", "--yes")
         assert login.stderr is not None
         ((where, code),) = re.findall(r"Open (\S+) in any browser and enter the code (\S+)\.", login.stderr.readline())
-        site.page.goto(where)
-        site.page.locator("input[name=user_code]").fill(code)
-        site.page.get_by_role("button", name="Continue").click()
-        site.page.get_by_role("button", name="Continue").click()
-        site.sign_in("olga")
-        site.page.get_by_text("Sign-in Success").wait_for()
+        site.provider.sign_in_by_code(site.page, where, code, "olga")
         out, _ = login.communicate(timeout=LIMIT_S)
         assert out == f"Signed in to {site.backend.url} as olga.\n"
 
