@@ -11,6 +11,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import cast
 from urllib.parse import quote, urlencode
@@ -37,6 +38,7 @@ from jupyter_pai.wire_types import (
     Summary,
     TaskUseRows,
     Ticket,
+    Usage,
     Validation,
     Why,
 )
@@ -283,6 +285,11 @@ class AsyncClient:
     async def task_uses(self, *, points: int = 0) -> TaskUseRows:
         """Running tasks that the caller may see, and what they use now; with ``points`` of the last hour."""
         return cast(TaskUseRows, await self._json("GET", "/api/v2/cluster/tasks", {"points": points}))
+
+    async def usage(self, *, by: Sequence[str], since: datetime | None = None, until: datetime | None = None) -> Usage:
+        """GPU and CPU hours, told apart by some of user, vc, type, day, job and quota; of 30 days without ``since``."""
+        times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at is not None}
+        return cast(Usage, await self._json("GET", "/api/v2/usage", {"by": ",".join(by), **times}))
 
     async def cluster_use(self) -> ClusterUseWire:
         """Virtual clusters, nodes and who uses them, as far as the caller may see it."""

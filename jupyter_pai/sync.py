@@ -154,6 +154,7 @@ class Client(Blocking[AsyncClient]):
     why = blocking(AsyncClient.why)
     metrics = blocking(AsyncClient.metrics)
     task_uses = blocking(AsyncClient.task_uses)
+    usage = blocking(AsyncClient.usage)
     cluster_use = blocking(AsyncClient.cluster_use)
     source = blocking(AsyncClient.source)
     events = blocking(AsyncClient.events)

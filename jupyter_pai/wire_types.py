@@ -592,6 +592,20 @@ class UploadState(TypedDict):
     complete: bool
 
 
+class UsageRow(TypedDict):
+    """Hours that belong together; what they are not told apart by is ``null``."""
+
+    user: str | None
+    virtualCluster: str | None
+    gpuType: str | None
+    day: str | None
+    job: str | None
+    quota: str | None
+    gpuHours: float
+    cpuHours: float
+    runs: int
+
+
 class UsePoint(TypedDict):
     """A sample, or the mean of those that it stands for."""
 
@@ -914,6 +928,14 @@ class TemplateWire(TypedDict):
     origin: Origin
     filename: str
     words: dict[str, TemplateWords]
+
+
+class Usage(TypedDict):
+    """What was held between two moments."""
+
+    since: str
+    until: str
+    data: list[UsageRow]
 
 
 class Validation(TypedDict):

@@ -13,6 +13,7 @@ from jupyter_pai.commands import templates as templates
 from jupyter_pai.commands import notebooks as notebooks
 from jupyter_pai.commands import jobs as jobs
 from jupyter_pai.commands import use as use
+from jupyter_pai.commands import usage as usage
 from jupyter_pai.commands import files as files
 from jupyter_pai.commands import ssh as ssh
 from jupyter_pai.commands import forward as forward

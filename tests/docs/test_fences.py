@@ -25,6 +25,10 @@ NOT_RUN = {
         "docs/operations.md",
         "pai group set default --vc default                            # from now on everyone may use this one only",
     ): "tests/integration/api/test_groups.py sends what they send",
+    (
+        "docs/operations.md",
+        "pai usage                                        # the last 30 days, by user, virtual cluster and GPU type",
+    ): "tests/integration/front/test_run.py and api/test_usage.py ask for such hours",
     ("docs/operations.md", "pai token add ci --scope read --scope jobs --for 30d   # shows the token once"): (
         "tests/integration/api/test_scopes.py runs all of them"
     ),

@@ -402,6 +402,14 @@ class UseOverTimeQuery(Query):
     points: int = Field(default=240, ge=1, le=10_080, description="At most so many samples of a task.")
 
 
+class UsageQuery(Query):
+    """Of which time, and by what hours are told apart; the last 30 days when nothing is said."""
+
+    by: str = Field(default="user,vc,type", max_length=100, description="Of user, vc, type, day, job, quota.")
+    since: AwareDatetime | None = Field(default=None, description="A moment such as 2026-11-01T00:00:00Z.")
+    until: AwareDatetime | None = Field(default=None, description="The same; now, without one.")
+
+
 class UseNowQuery(Query):
     """How much of the past to tell of each task."""
 

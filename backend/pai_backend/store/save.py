@@ -14,12 +14,13 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, literal, select, union_all, update
 
+from pai_backend.model.accounting import changes
 from pai_backend.model.alias import job_alias
 from pai_backend.model.attempts import Ran, ran
 from pai_backend.model.errors import AddressTaken, Bug, InvalidParameters, NameTaken
 from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Job, NewEvent, Task
-from pai_backend.store import events, idle_clocks, lease, ports, run_times, sharing, task_keys
+from pai_backend.store import accounting, events, idle_clocks, lease, ports, run_times, sharing, task_keys
 from pai_backend.store.base import Conflict, Fenced, PortTaken
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import Values, changing_values, document_values, fixed_values, search_text, task_values
@@ -210,6 +211,7 @@ class _Writes:
     changed_tasks: list[Values] = field(default_factory=list)
     events: list[Values] = field(default_factory=list)
     ended: list[tuple[Ran, datetime]] = field(default_factory=list)
+    stays: list[accounting.Change] = field(default_factory=list)
     finished: list[JobUid] = field(default_factory=list)
     """Jobs that can no longer be entered: all access to them ends with the same transaction."""
     watched: list[JobUid] = field(default_factory=list)
@@ -232,6 +234,7 @@ class _Writes:
         if self.watched:
             idle_clocks.forget(conn, self.watched)
         run_times.note(conn, self.ended)
+        accounting.note(conn, self.stays)
 
 
 def save_all(conn: Connection, decisions: Sequence[Decision]) -> list[Job | Exception]:
@@ -285,6 +288,7 @@ def _judge(decision: Decision, epoch: int, heads: dict[str, _Head], leases: port
     writes.new_tasks += new_tasks
     writes.changed_tasks += [_as_update(row) for row in new_bodies]
     writes.events += new_events
+    writes.stays.append(accounting.Change(decision.at, *changes(seen, job)))
     ended = ran(seen, saved)
     writes.ended += [] if ended is None else [(ended, decision.at)]
     if job.state.final and not seen.state.final:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.store import migrate, sealing
+from pai_backend.store.accounting import Accounting
 from pai_backend.store.addresses import Addresses
 from pai_backend.store.configurations import Configurations
 from pai_backend.store.database import Backing, Database
@@ -62,6 +63,7 @@ class Store:
         self.explanations = Explanations(*shared)
         self.grants = Grants(*shared)
         self.groups = Groups(*shared)
+        self.accounting = Accounting(*shared)
         self.external_users = ExternalUsers(*shared)
         self.idling = Idling(*shared)
         self.jobs = Jobs(*shared, reserve)

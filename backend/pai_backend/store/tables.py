@@ -260,6 +260,23 @@ cluster_configs = Table(
     Column("text", Text, nullable=False),
 )
 
+# Tasks at their places, for whom and from when until when; they outlive their jobs.
+stays = Table(
+    "stays",
+    metadata,
+    Column("task", String(64), nullable=False),
+    Column("began_at", Instant, nullable=False),
+    Column("ended_at", Instant, index=True),
+    Column("job", String(17), nullable=False),
+    Column("username", Text, nullable=False),
+    Column("virtual_cluster", Text, nullable=False),
+    Column("gpu_type", Text, nullable=False),
+    Column("gpus", Integer, nullable=False),
+    Column("cpus", Integer, nullable=False),
+    Column("opportunistic", Boolean, nullable=False),
+    PrimaryKeyConstraint("task", "began_at"),
+)
+
 run_times = Table(
     "run_times",
     metadata,

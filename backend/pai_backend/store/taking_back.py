@@ -13,9 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from pai_backend.model.accounting import stay_of
 from pai_backend.model.ids import PortLease, TaskUid, slot_of
 from pai_backend.model.job import Job, NewEvent, Task
-from pai_backend.store import events, lease, ports, task_keys
+from pai_backend.store import accounting, events, lease, ports, task_keys
 from pai_backend.store.base import CannotTakeBack
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import changing_values, document_values, fixed_values, task_values
@@ -66,6 +67,8 @@ def take_back(conn: Connection, lost: LostJob, cipher: Cipher, epoch: int, at: d
         conn.execute(delete(tasks).where(*same))
         conn.execute(insert(tasks).values(row))
     events.append(conn, events.event_values(job, last_seq, [told], at))
+    staying = [stay for task in job.tasks if (stay := stay_of(job, task)) is not None]
+    accounting.note(conn, [accounting.Change(at, [task.uid for task in job.tasks], staying)])
     task_keys.keep(conn, {slot: (cipher.sealed(pem.encode()), public) for slot, (pem, public) in lost.keys.items()}, ())
     _lease_ports(conn, job)
     return stored

@@ -322,3 +322,17 @@ def _until(pai: Shell, job: str, state: str) -> str:
         if code == 0 and json.loads(out)["state"] == state:
             return out
     raise AssertionError(f"{job} is never {state}")
+
+
+def test_hours_that_jobs_held_are_added_up(pai: Shell) -> None:
+    code, _, said = pai.run("run", "--gpu", "1", "--name", "hours", "--", "sleep", "1")
+    assert code == 0, said
+    _, out, _ = pai.run("usage", "--by", "job,quota", "--since", "1d", "--json")
+    uid = json.loads(pai.run("show", "hours", "--json")[1])["uid"]
+    (row,) = [each for each in json.loads(out)["data"] if each["job"] == uid]
+    assert 1 / 3600 <= row["gpuHours"] < 1
+    _, out, _ = pai.run("usage", "--by", "quota", "--csv")
+    assert out.splitlines()[0] == "quota,gpuHours,cpuHours,runs"
+    code, _, said = pai.run("usage", "--by", "colour")
+    assert code == 2
+    assert "'colour' is not of day, user, vc, type, job, quota" in said
