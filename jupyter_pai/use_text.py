@@ -75,14 +75,20 @@ def nodes_text(nodes: Sequence[NodeUseWire]) -> str:
             node["name"],
             _state(node),
             ", ".join(node["gpuTypes"]) or "-",
-            f"{node['usedGpus']}/{node['gpus']}" + (f" ({node['badGpus']} bad)" if node["badGpus"] else ""),
-            f"{node['usedCpus']}/{node['cpus']}",
-            f"{_mib(node['usedMemoryMb'])}/{_mib(node['memoryMb'])}",
+            f"{node['usedGpus']}/{node['gpus']}{_beside(node)}",
+            f"{node['usedCpus'] + node['otherCpus']}/{node['cpus']}",
+            f"{_mib(node['usedMemoryMb'] + node['otherMemoryMb'])}/{_mib(node['memoryMb'])}",
             node["reason"],
         )
         for node in nodes
     ]
     return render.table(("NODE", "STATE", "GPU TYPE", "GPUS", "CPUS", "MEMORY", "REASON"), rows)
+
+
+def _beside(node: NodeUseWire) -> str:
+    """GPUs that neither are in use here nor can be."""
+    found = [f"{count} {word}" for count, word in ((node["badGpus"], "bad"), (node["otherGpus"], "of others")) if count]
+    return f" ({', '.join(found)})" if found else ""
 
 
 def _state(node: NodeUseWire) -> str:

@@ -298,6 +298,9 @@ class NodeUseWire(TypedDict):
     usedCpus: int
     memoryMb: int
     usedMemoryMb: int
+    otherGpus: int
+    otherCpus: int
+    otherMemoryMb: int
 
 
 Origin: TypeAlias = Literal["shipped", "site", "own"]

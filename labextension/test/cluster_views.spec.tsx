@@ -247,15 +247,15 @@ describe('the page of the cluster', () => {
   it('names nodes in trouble first, with the reason', async () => {
     const nodes = [
       node(),
-      node({ name: 'b', schedulable: false }),
-      node({ name: 'c', badGpus: 1 }),
+      node({ name: 'b', schedulable: false, otherGpus: 4, otherCpus: 4 }),
+      node({ name: 'c', badGpus: 1, otherGpus: 2 }),
       node({ name: 'd', ready: false, reason: 'no heartbeat', badGpus: 8 })
     ];
     await show({ nodes });
     expect(row('Nodes').map(cellsOf => cellsOf.slice(0, 3))).toEqual([
       ['d', 'unavailable: no heartbeat', '3 of 8 V100, 8 broken'],
-      ['c', 'ready', '3 of 8 V100, 1 broken'],
-      ['b', 'no new tasks start here', '3 of 8 V100'],
+      ['c', 'ready', '3 of 8 V100, 1 broken, 2 held by pods of others'],
+      ['b', 'no new tasks start here', '3 of 8 V100, 4 held by pods of others'],
       ['node-a', 'ready', '3 of 8 V100']
     ]);
     expect(host.textContent).toContain('12 of 32 GPUs in use, 9 broken.');

@@ -197,6 +197,7 @@ describe('fields', () => {
       gpus: 4,
       usedGpus: 1,
       badGpus: 0,
+      otherGpus: 0,
       cpus: 16,
       memoryMb: 65536
     };

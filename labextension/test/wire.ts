@@ -260,6 +260,9 @@ export function node(change: Partial<INodeUse> = {}): INodeUse {
     usedCpus: 12,
     memoryMb: 524288,
     usedMemoryMb: 1536,
+    otherGpus: 0,
+    otherCpus: 0,
+    otherMemoryMb: 0,
     ...change
   };
 }

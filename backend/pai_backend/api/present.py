@@ -241,7 +241,7 @@ def node(value: Node, jobs: Sequence[Job]) -> NodeWire:
         if task.placement is not None and task.placement.node == value.name and task.holds_place
     ]
     return NodeWire(
-        **{name: each for name, each in value if name != "others"},  # the controller alone counts pods of others
+        **{name: each for name, each in value if name != "others"},
         used=NodeUse(
             tasks=len(used),
             cpus=sum(resources.cpus for resources, _ in used),

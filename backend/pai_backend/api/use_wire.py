@@ -89,6 +89,9 @@ class NodeUseWire(Camel):
     used_cpus: int
     memory_mb: int
     used_memory_mb: int
+    other_gpus: int = Field(description="GPUs that pods of others hold, beside those in use here.")
+    other_cpus: int
+    other_memory_mb: int
 
 
 class ClusterUseWire(Camel):

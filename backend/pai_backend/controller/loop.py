@@ -28,6 +28,7 @@ from pai_backend.controller.deleting import Deleter
 from pai_backend.controller.figures import ClusterFigures, Seen
 from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
 from pai_backend.controller.orphans import TakenBack
+from pai_backend.controller.other_holders import tell_other_holders
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import Placing
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
@@ -278,6 +279,8 @@ class Controller:
                 group.create_task(tenure.watch_store())
                 group.create_task(tenure.watch_configuration())
                 group.create_task(tenure.watch_grants())
+                nodes = placing.placer.ledger.room.nodes
+                group.create_task(tell_other_holders(self._store, lambda: nodes if tenure.knows_nodes else None))
                 group.create_task(tenure.decide())
                 group.create_task(explainer.run())
                 group.create_task(keeper.run())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pai_backend.engine.log_place import LogPlace
     from pai_backend.launch.directories import TaskReach
     from pai_backend.model.ids import JobUid
-    from pai_backend.model.node import Node
+    from pai_backend.model.node import Node, Others
     from pai_backend.processes.node_cache import NodeCachingEngine
     from pai_backend.scheduling.config.model import ClusterConfig
     from pai_backend.storage.reach import StorageReach
@@ -79,6 +79,8 @@ class Components:
         self.engine_root = settings.data_dir / "engine"
         self.reserve = DiskReserve(settings.data_dir, settings.disk_reserve_bytes)
         self.database_trouble = "The database is being opened."
+        self.held_by_others: dict[str, Others] = {}
+        """By nodes, as the controller of another process has counted it."""
         self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}
         self._store: Store | None = None
         self._engine: NodeCachingEngine | None = None

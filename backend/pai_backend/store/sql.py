@@ -33,6 +33,7 @@ from pai_backend.store.keyring import KeyRing, KeySource
 from pai_backend.store.keys import UserKeys
 from pai_backend.store.lease import Leadership
 from pai_backend.store.login_starts import LoginStarts
+from pai_backend.store.other_holders import OtherHolders
 from pai_backend.store.ports import Ports
 from pai_backend.store.recovering import Recovery
 from pai_backend.store.run_times import RunTimes
@@ -64,6 +65,7 @@ class Store:
         self.grants = Grants(*shared)
         self.groups = Groups(*shared)
         self.accounting = Accounting(*shared)
+        self.other_holders = OtherHolders(*shared)
         self.external_users = ExternalUsers(*shared)
         self.idling = Idling(*shared)
         self.jobs = Jobs(*shared, reserve)

@@ -277,6 +277,15 @@ stays = Table(
     PrimaryKeyConstraint("task", "began_at"),
 )
 
+other_holders = Table(
+    "other_holders",
+    metadata,
+    Column("node", Text, primary_key=True),
+    Column("cpus", Integer, nullable=False),
+    Column("memory_mb", BigInteger, nullable=False),
+    Column("gpus", Integer, nullable=False),
+)
+
 run_times = Table(
     "run_times",
     metadata,

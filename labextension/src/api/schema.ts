@@ -672,6 +672,10 @@ export interface components {
             readonly usedCpus: number;
             readonly memoryMb: number;
             readonly usedMemoryMb: number;
+            /** @description GPUs that pods of others hold, beside those in use here. */
+            readonly otherGpus: number;
+            readonly otherCpus: number;
+            readonly otherMemoryMb: number;
         };
         /** @description How far a job is with its notebook. ``steps`` is empty before it began, ``error`` that of the failed cell. */
         readonly NotebookRun: {

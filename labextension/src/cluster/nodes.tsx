@@ -20,6 +20,11 @@ export function troubledFirst(nodes: readonly INodeUse[]): readonly INodeUse[] {
   return [...nodes].sort((one, other) => rank(one) - rank(other));
 }
 
+/** GPUs of a node that tasks could have; below zero when more are broken or held than there are. */
+export function freeGpus(node: INodeUse): number {
+  return node.gpus - node.usedGpus - node.badGpus - node.otherGpus;
+}
+
 /** GPUs of these nodes together: all, in use, broken. */
 export function gpuTotals(nodes: readonly INodeUse[]): {
   readonly all: number;
@@ -47,12 +52,17 @@ function stateText(trans: TranslationBundle, node: INodeUse): string {
 }
 
 function gpuText(trans: TranslationBundle, node: INodeUse): string {
-  const { gpus, usedGpus, badGpus, gpuTypes } = node;
+  const { gpus, usedGpus, badGpus, otherGpus, gpuTypes } = node;
   if (gpus === 0 && badGpus === 0) {
     return trans.__('none');
   }
-  const used = trans.__('%1 of %2 %3', usedGpus, gpus, gpuTypes.join(', '));
-  return badGpus > 0 ? trans.__('%1, %2 broken', used, badGpus) : used;
+  let text = trans.__('%1 of %2 %3', usedGpus, gpus, gpuTypes.join(', '));
+  if (badGpus > 0) {
+    text = trans.__('%1, %2 broken', text, badGpus);
+  }
+  return otherGpus > 0
+    ? trans.__('%1, %2 held by pods of others', text, otherGpus)
+    : text;
 }
 
 function gib(mib: number): string {
@@ -60,7 +70,9 @@ function gib(mib: number): string {
 }
 
 function cellsOf(trans: TranslationBundle, node: INodeUse): string[] {
-  const { usedCpus, cpus, usedMemoryMb, memoryMb } = node;
+  const { cpus, memoryMb } = node;
+  const usedCpus = node.usedCpus + node.otherCpus;
+  const usedMemoryMb = node.usedMemoryMb + node.otherMemoryMb;
   return [
     node.name,
     stateText(trans, node),

@@ -4,6 +4,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
+import { freeGpus } from '../cluster/nodes';
 import type { IClusterUse } from '../types';
 import type { Json } from './paths';
 import { memberOf, textOf } from './paths';
@@ -75,7 +76,7 @@ export function gpusByType(
       continue;
     }
     const isOpen = node.ready && node.schedulable;
-    const free = isOpen ? node.gpus - node.usedGpus - node.badGpus : 0;
+    const free = isOpen ? freeGpus(node) : 0;
     for (const type of node.gpuTypes) {
       const was = found.get(type) ?? { free: 0, all: 0, largest: 0 };
       found.set(type, {
@@ -161,7 +162,7 @@ function openNodes(
     .filter(node => node.ready && node.schedulable)
     .map(node => ({
       ...node,
-      free: Math.max(0, node.gpus - node.usedGpus - node.badGpus)
+      free: Math.max(0, freeGpus(node))
     }));
 }
 

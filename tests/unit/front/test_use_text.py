@@ -67,18 +67,26 @@ def node(name: str, **change: object) -> NodeUseWire:
         "usedCpus": 12,
         "memoryMb": 524_288,
         "usedMemoryMb": 65_536,
+        "otherGpus": 0,
+        "otherCpus": 0,
+        "otherMemoryMb": 0,
     }
     return {**known, **change}  # type: ignore[typeddict-item]
 
 
 def test_nodes_say_what_is_wrong_with_them() -> None:
-    nodes = [node("a"), node("b", ready=False, reason="its kubelet is silent"), node("c", schedulable=False, badGpus=1)]
+    nodes = [
+        node("a"),
+        node("b", ready=False, reason="its kubelet is silent"),
+        node("c", schedulable=False, badGpus=1, otherGpus=2, otherCpus=8),
+    ]
     _, a, b, c = nodes_text(nodes).splitlines()
     assert a.split() == ["a", "ready", "H100", "3/8", "12/64", "64.0", "GiB/512.0", "GiB"]
     assert b.endswith("its kubelet is silent")
     assert "not ready" in b
     assert "cordoned" in c
-    assert "3/8 (1 bad)" in c
+    assert "3/8 (1 bad, 2 of others)" in c
+    assert "20/64" in c
     assert nodes_text([]) == "There are no nodes."
 
 

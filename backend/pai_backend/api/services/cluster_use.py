@@ -145,4 +145,7 @@ def _node(use: NodeUse) -> NodeUseWire:
         used_cpus=use.cpus,
         memory_mb=node.memory_mb,
         used_memory_mb=use.memory_mb,
+        other_gpus=node.others.gpus,
+        other_cpus=node.others.cpus,
+        other_memory_mb=node.others.memory_mb,
     )

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AGAIN_S = 5.0  # before nodes are followed again that could not be
+OTHERS_S = 2.0  # between two looks at what pods of others hold
 PATIENCE_S = 3.0  # the address is told at the latest after this long, with or without a database
 DRAIN_S = 5.0  # answers under way may take this long at the end
 
@@ -85,6 +87,7 @@ async def run(components: Components, ready: ReadyLine) -> None:
             async with asyncio.TaskGroup() as group:
                 going = [
                     group.create_task(_follow_nodes(components)),
+                    group.create_task(_follow_other_holders(components, store)),
                     group.create_task(uses.run()),
                     group.create_task(follow_login_starts(ctx)),
                 ]
@@ -294,7 +297,14 @@ def _gateway(components: Components) -> PublicAddress | None:
 def _nodes(components: Components) -> Sequence[Node]:
     """The nodes as the engine tells them in this process; where it does not, as configured."""
     engine = components.engine()
-    return list(engine.nodes.values()) if _hears_of_nodes(components) else components.configured_nodes
+    if not _hears_of_nodes(components):
+        return components.configured_nodes
+    held = components.held_by_others
+    if not held:
+        return list(engine.nodes.values())
+    return [
+        node.model_copy(update={"others": held[name]}) if name in held else node for name, node in engine.nodes.items()
+    ]
 
 
 def _hears_of_nodes(components: Components) -> bool:
@@ -316,6 +326,16 @@ async def _follow_nodes(components: Components) -> None:
                 await asyncio.wait({ending}, timeout=AGAIN_S)
     finally:
         ending.cancel()
+
+
+async def _follow_other_holders(components: Components, store: Store) -> None:
+    """Read again and again what the controller of another process says that pods of others hold of nodes."""
+    if ProcessRole.CONTROLLER in components.roles:
+        return
+    while True:
+        with suppress(Unavailable):  # `/readyz` tells of that
+            components.held_by_others = await store.other_holders.get()
+        await asyncio.sleep(OTHERS_S)
 
 
 def _controller_check(lease: Lease | None) -> Check:
