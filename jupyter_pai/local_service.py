@@ -22,6 +22,7 @@ from jupyter_pai import passing, relay
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import ClientError
+from pai_backend.model import relayed_by
 
 COOKIE = "pai-local"
 SIGN_IN = "/.pai/local"
@@ -109,7 +110,7 @@ class _Handler(WebSocketHandler):
             passed = relay.request_headers(given, token, keep_browser=False)
             if relay.XSRF_HEADER in given:
                 passed[relay.XSRF_HEADER] = given[relay.XSRF_HEADER]
-            passed["X-Forwarded-Prefix"] = base_path
+            passed[relayed_by.PREFIX] = base_path
             relay.keep_service_cookies(passed, "; ".join(given.get_list("Cookie")), {COOKIE})
             return passed
 

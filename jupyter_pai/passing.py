@@ -32,6 +32,7 @@ from jupyter_pai import relay, streams
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.client import CONNECT_TIMEOUT_S, AsyncClient, away
 from jupyter_pai.errors import from_wire
+from pai_backend.model import relayed_by
 from pai_backend.model.shared_origin import OF_ORIGIN
 
 NO_ANSWER = 599  # tornado's own status for "there was none"
@@ -77,9 +78,9 @@ def service_hop(handler: JupyterHandler) -> Hop:
     def headers(token: str) -> HTTPHeaders:
         passed = relay.request_headers(handler.request.headers, token, keep_browser=True)
         # The backend writes redirects, cookies and Jupyters' pages for the address that the browser has.
-        passed["X-Forwarded-Prefix"] = prefix
-        passed["X-Forwarded-Proto"] = handler.request.protocol
-        passed["X-Forwarded-Host"] = handler.request.host
+        passed[relayed_by.PREFIX] = prefix
+        passed[relayed_by.SCHEME] = handler.request.protocol
+        passed[relayed_by.HOST] = handler.request.host
         login = handler.identity_provider.get_cookie_name(handler)
         relay.keep_service_cookies(passed, "; ".join(handler.request.headers.get_list("Cookie")), {login})
         return passed

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tornado.httputil import HTTPHeaders
 
+from pai_backend.model import relayed_by
 from pai_backend.model.shared_origin import without_foreign_xsrf
 
 HOP_BY_HOP = frozenset(
@@ -30,7 +31,6 @@ _JUPYTERS = frozenset({"authorization", "cookie"})
 _REMADE = frozenset({"content-length", "expect", "host"})  # the next hop's client writes these itself
 _OF_BROWSER = frozenset({"origin", "referer", "x-xsrftoken"})
 _WEBSOCKET = "sec-websocket-"
-_FORWARDING = "x-forwarded-"
 _OWN = frozenset({"same-origin", "none"})
 XSRF_HEADER = "X-XSRFToken"
 _LOGIN_COOKIES = ("username-", "jupyterhub-")
@@ -46,7 +46,7 @@ def request_headers(headers: HTTPHeaders, token: str, *, keep_browser: bool) -> 
     dropped = HOP_BY_HOP | _JUPYTERS | _REMADE | named | (frozenset() if keep_browser else _OF_BROWSER)
     passed = HTTPHeaders()
     for name, value in headers.get_all():
-        if name.lower() not in dropped and not name.lower().startswith((_WEBSOCKET, _FORWARDING)):
+        if name.lower() not in dropped and not name.lower().startswith((_WEBSOCKET, "x-forwarded-", relayed_by.NAMES)):
             passed.add(name, value)
     passed["Authorization"] = f"Bearer {token}"
     return passed

@@ -476,7 +476,7 @@ class _Service(_Base):
     @property
     def outer(self) -> str:
         """Where the relay in front has put our root."""
-        return self.request.headers["X-Forwarded-Prefix"]
+        return self.request.headers["Pai-Relay-Prefix"]
 
     async def get(self, path: str) -> None:
         if path.endswith("/redirect"):
@@ -506,7 +506,7 @@ class _Service(_Base):
 class _ServiceEcho(tornado.websocket.WebSocketHandler, _Base):
     def check_origin(self, origin: str) -> bool:
         """As an application of a task that hears of the browser's host."""
-        return urlsplit(origin).netloc == self.request.headers.get("X-Forwarded-Host")
+        return urlsplit(origin).netloc == self.request.headers.get("Pai-Relay-Host")
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
         return subprotocols[-1] if subprotocols else None

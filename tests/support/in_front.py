@@ -48,6 +48,7 @@ User daemon
 Group daemon
 {location}
 """
+FORGETTING = " ".join(f'proxy_set_header X-Forwarded-{name} "";' for name in ("For", "Host", "Port", "Prefix"))
 MODULES = ("mpm_event", "authz_core", "headers", "proxy", "proxy_http")
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "connect" / "jupyter.md"
 
@@ -97,16 +98,25 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 @contextmanager
 def nginx(
-    root: Path, jupyter_port: int, tls: tuple[Path, Path] | None = None, *, below: str = "/base/", at: int = 0
+    root: Path,
+    jupyter_port: int,
+    tls: tuple[Path, Path] | None = None,
+    *,
+    below: str = "/base/",
+    at: int = 0,
+    forgets: bool = False,
 ) -> Iterator[int]:
     """nginx as documented before a server on ``jupyter_port``; yields its own port, which is ``at`` if that is given.
 
     ``tls``: a certificate and its key, with which it speaks https. ``below``: the paths that it passes on.
+    ``forgets``: what is said of earlier hops is dropped, as Traefik does that is not told whom to trust.
     """
     port = at or free_port()
     root.mkdir()
     location, upgrade = documented("nginx")
     location = location.replace("/base/", below).replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}")
+    if forgets:
+        location = location.replace("proxy_pass", f"{FORGETTING} proxy_pass", 1)
     secure = f" ssl; ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]}" if tls else ""
     text = NGINX.format(root=root, port=port, location=location, map=upgrade, tls=secure)
     with _running(root, text, port, "nginx", "-e", str(root / "error.log"), "-c"):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -19,6 +20,7 @@ from tests.kubernetes.cluster.credentials import Authority
 from tests.support.backend_process import backend
 from tests.support.chromium import OwnNetwork
 from tests.support.hub_site import USERS, HubParts, HubSite, documented, install_hub, running_hub
+from tests.support.in_front import nginx
 from tests.support.opening import BOARD, ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
@@ -107,8 +109,11 @@ def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
     data_dir = tmp_path / "backend"
     data_dir.mkdir()
     node = {"name": "carol", "gpus": {"type": "TITANX", "count": 1}, "cpus": 8, "memory_mb": 32768}
-    with backend(data_dir, ["--engine-nodes", json.dumps([node])], env=given) as shared:
-        more = documented().replace("https://pai.example", shared.url)
+    with ExitStack() as stack:
+        shared = stack.enter_context(backend(data_dir, ["--engine-nodes", json.dumps([node])], env=given))
+        before = nginx(tmp_path / "nginx", urlsplit(shared.url).port or 0, below="/", forgets=True)
+        address = f"http://127.0.0.1:{stack.enter_context(before)}"
+        more = documented().replace("https://pai.example", address)
         running = running_hub(tmp_path / "hub", parts, certificate, more=more, is_divided=True, hub_port=hub_port)
         with running as hub, shared.client() as root:
             for user in USERS:

@@ -208,16 +208,16 @@ async def test_a_refused_stream_is_refused_here_too(site: Site) -> None:
 def test_a_service_sees_the_page_and_its_own_cookies_only(site: Site) -> None:
     hubs = "jupyterhub-user-ann=h; jupyterhub-session-id=h; jupyterhub-user-ann-oauth-state=h"
     cookies = f"theme=dark; username-127-0-0-1=login; _xsrf=jupyters; {hubs}"
-    headers = {**SIGNED_IN, "Cookie": cookies, "Origin": "http://x", "X-Forwarded-Prefix": "/elsewhere"}
+    headers = {**SIGNED_IN, "Cookie": cookies, "Origin": "http://x", "Pai-Relay-Prefix": "/elsewhere"}
     answer = site.request("GET", f"pai/s/x--web/a%20b?q=1&token={TOKEN}", headers=headers)
     seen = answer.json()
     assert (seen["path"], seen["query"]) == ("/s/x--web/a%20b", "q=1")
     passed = seen["headers"]
     assert isinstance(passed, dict)
     assert passed["Origin"] == "http://x"
-    assert (passed["X-Forwarded-Prefix"], passed["X-Forwarded-Proto"]) == ("/hub%40x/pai", "http")
-    assert passed["X-Forwarded-Host"] == urlsplit(site.server.url).netloc
-    assert passed["Host"] != passed["X-Forwarded-Host"], "a reverse proxy finds the backend by its own name"
+    assert (passed["Pai-Relay-Prefix"], passed["Pai-Relay-Scheme"]) == ("/hub%40x/pai", "http")
+    assert passed["Pai-Relay-Host"] == urlsplit(site.server.url).netloc
+    assert passed["Host"] != passed["Pai-Relay-Host"], "a reverse proxy finds the backend by its own name"
     assert TOKEN not in json.dumps(passed)
     assert passed["Cookie"] == "theme=dark"
     # Jupyter's own cookie for signing in by token is there too.

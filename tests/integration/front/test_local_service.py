@@ -91,5 +91,5 @@ async def test_the_service_is_asked_below_its_path_with_the_users_token_and_with
         assert seen["headers"]["Cookie"] == "theme=dark"
         assert seen["headers"]["Authorization"].startswith("Bearer ")
         assert local.service.session not in answer.text
-        assert seen["headers"].get("X-Forwarded-Prefix", "") == ""
+        assert seen["headers"].get("Pai-Relay-Prefix", "") == ""
         assert "_xsrf=inner; Path=/" in answer.headers.get_list("Set-Cookie")

@@ -92,7 +92,7 @@ async def test_a_proxy_in_front_that_ends_tls_is_known_by_the_address_that_users
         web_server() as (port, _),
         running_proxy(service_job(port), public_url=public_url) as under_test,
     ):
-        client = under_test.client(Host=host, **{"X-Forwarded-Proto": "gopher"})
+        client = under_test.client(Host=host, **{"Pai-Relay-Scheme": "gopher"})
         signed_in = await client.get(f"{prefix}/.pai/signin", params={"ticket": await under_test.ticket()})
         cookie = signed_in.headers["set-cookie"]
         assert ("Secure" in cookie) == (scheme == "https")
@@ -110,8 +110,8 @@ async def test_behind_a_relay_the_cookie_has_the_relays_path_and_is_as_secure_as
                 params={"ticket": await under_test.ticket()},
                 headers={
                     "Authorization": f"Bearer {token}",
-                    "X-Forwarded-Prefix": "/user/ann/pai/",
-                    "X-Forwarded-Proto": "https",
+                    "Pai-Relay-Prefix": "/user/ann/pai/",
+                    "Pai-Relay-Scheme": "https",
                 },
             )
             assert ("Secure" in answer.headers["set-cookie"].split("; ")) is secure

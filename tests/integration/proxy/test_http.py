@@ -38,9 +38,9 @@ async def test_a_path_address_is_cut_off_and_put_back() -> None:
         client = under_test.client(host="127.0.0.1", **BEARER)
         root = f"/s/{SERVICE}"
         assert (await client.get(f"{root}/show?x=1")).json()["uri"] == "/show?x=1"
-        relayed = (await client.get(f"{root}/show", headers={"X-Forwarded-Host": "hub.example:8000"})).json()
+        relayed = (await client.get(f"{root}/show", headers={"Pai-Relay-Host": "hub.example:8000"})).json()
         assert ["Host", "hub.example:8000"] in relayed["headers"], "a relay with a user's token tells of its browser"
-        odd = (await client.get(f"{root}/show", headers={"X-Forwarded-Host": "hub example/x"})).json()
+        odd = (await client.get(f"{root}/show", headers={"Pai-Relay-Host": "hub example/x"})).json()
         assert ["Host", client.headers["host"]] in odd["headers"]
         assert (await client.get(root)).headers["location"] == f"{SERVICE}/"
         answer = await client.get(f"{root}/redirect", params={"to": "/show?y=2"})

@@ -17,6 +17,7 @@ VALUES: dict[str, object] = {}
 IDLE_S = 10
 MEET = "echo hello; getent hosts r-0 r-1; sleep 1000"
 OF_OTHER_SERVERS = {
+    ("list", "metrics.k8s.io pods"),  # of those with metrics-server, once a minute while tasks run
     ("create", "pods/exec"),  # from 1.35 on, for what is a ``get`` before
     # Of servers that do not stream lists. Events are listed by all as well, where the pod of a task is missing.
     *(("list", resource) for resource in ("pods", "nodes", "events")),

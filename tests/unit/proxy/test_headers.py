@@ -83,7 +83,8 @@ def test_a_guest_gets_no_login_of_a_jupyter() -> None:
 
 
 def test_a_path_address_tells_the_task_its_prefix() -> None:
-    assert "x-forwarded-prefix" not in sent({"X-Forwarded-Prefix": "/evil"})
+    evil = {"X-Forwarded-Prefix": "/evil", "Pai-Relay-Prefix": "/evil"}
+    assert not {"x-forwarded-prefix", "pai-relay-prefix"} & set(sent(evil))
     assert sent({}, BY_PATH)["x-forwarded-prefix"] == "/s/lab--web"
     assert sent({}, replace(BY_PATH, outer_prefix="/user/ann/pai"))["x-forwarded-prefix"] == "/user/ann/pai/s/lab--web"
 

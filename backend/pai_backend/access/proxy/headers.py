@@ -22,8 +22,8 @@ _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
 )
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
-_MAY_FORWARD = frozenset("xfv")  # the first letters of the next
-_FORWARDING = re.compile(r"x-forwarded-.*|forwarded|x-real-ip|x-scheme|x-original-.*|via", re.ASCII)
+_MAY_FORWARD = frozenset("xfvp")  # the first letters of the next
+_FORWARDING = re.compile(r"x-forwarded-.*|forwarded|x-real-ip|x-scheme|x-original-.*|via|pai-relay-.*", re.ASCII)
 _OUR_COOKIES = frozenset({*COOKIES, XSRF_MARK})
 _OURS = frozenset({"host", "http2-settings"})
 _PASSING_PROTOCOL = re.compile(r"(?!h[23]|http|tls)[a-z0-9._+-]+", re.ASCII)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pai_backend.access.proxy.visitor import Entrants, Incoming
+from pai_backend.model import relayed_by
 
 _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]+", re.ASCII)
 
@@ -17,19 +18,19 @@ async def is_relayed(incoming: Incoming, entrants: Entrants) -> bool:
 
 def given_prefix(incoming: Incoming) -> str:
     """Where the relay has put our root."""
-    prefix = incoming.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+    prefix = incoming.headers.get(relayed_by.PREFIX, "").rstrip("/")
     return prefix if prefix.startswith("/") and local_path(prefix) == prefix and ";" not in prefix else ""
 
 
 def given_scheme(incoming: Incoming) -> str:
     """How the browser reaches a relay that shows a user's token."""
-    told = incoming.headers.get("X-Forwarded-Proto", "")
+    told = incoming.headers.get(relayed_by.SCHEME, "")
     return told if told in ("http", "https") else incoming.scheme
 
 
 def given_host(incoming: Incoming) -> str:
     """The host at which the browser finds a relay that shows a user's token; its own ``Host`` is ours."""
-    told = incoming.headers.get("X-Forwarded-Host", "")
+    told = incoming.headers.get(relayed_by.HOST, "")
     return told if _HOST.fullmatch(told) else incoming.host
 
 
