@@ -30,3 +30,21 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def as_asked(base_url: str, host: str) -> str:
+    """The address of a server as the sender of a request with this ``Host`` reaches it.
+
+    A server that knows itself on loopback alone is reached from elsewhere by a forwarded port, which may have another
+    number. All other addresses are as they were told.
+    """
+    base = urlsplit(base_url)
+    try:
+        asked = urlsplit(f"//{host}")
+        port = asked.port
+    except ValueError:
+        return base_url
+    if not port or not (is_loopback(base.hostname or "") and is_loopback(asked.hostname or "")):
+        return base_url
+    name = f"[{base.hostname}]" if ":" in (base.hostname or "") else base.hostname
+    return f"{base.scheme}://{name}:{port}{base.path}"

@@ -110,7 +110,7 @@ class ServiceTicketHandler(_AccessHandler):
     )
     async def post(self, job: str, label: str, query: TicketQuery) -> Ticket:
         """A new ticket."""
-        return await self.access.ticket(self.user, job, label, query)
+        return await self.access.ticket(self.user, job, label, query, self.request.host)
 
 
 class GatewayHandler(_AccessHandler):

@@ -16,6 +16,7 @@ from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, Unavailable
 from pai_backend.model.job import Job, NewEvent
 from pai_backend.model.rights import EVERYTHING
+from pai_backend.model.urls import as_asked
 
 
 class AccessService:
@@ -54,8 +55,10 @@ class AccessService:
             entries=present.ssh_entries(job, EVERYTHING if share is None else share.limits),
         )
 
-    async def ticket(self, user: User, name: str, label: str, query: TicketQuery) -> Ticket:
-        """A one-time sign-in to a service. Raises NoSuchJob, NoSuchTask, NoSuchService, Forbidden.
+    async def ticket(self, user: User, name: str, label: str, query: TicketQuery, host: str) -> Ticket:
+        """A one-time sign-in to a service, for who asks at ``host``.
+
+        Raises NoSuchJob, NoSuchTask, NoSuchService, Forbidden.
 
         The service of another user's job is for those with whom it is shared, and for administrators who say why: its
         owner is told by an event.
@@ -67,7 +70,8 @@ class AccessService:
         as_admin = not may_enter(user, job) and not await self._ctx.proxy.is_shared(job, target, user.name)
         if as_admin:
             await enter_as_admin(self._ctx, user, job, query.reason, f"service {label}")
-        grant = await self._ctx.proxy.grant(job, target, user, self._ctx.site.base_url, as_admin=as_admin)
+        base_url = as_asked(self._ctx.site.base_url, host)
+        grant = await self._ctx.proxy.grant(job, target, user, base_url, as_admin=as_admin)
         return Ticket(
             url=grant.url,
             path_url=grant.path_url,
