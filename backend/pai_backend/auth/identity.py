@@ -26,7 +26,6 @@ from pai_backend.auth.accounts import Accounts, hash_password, password_fits
 from pai_backend.auth.guessing import Guesses
 from pai_backend.auth.jupyterhub import HubApi, HubTokens
 from pai_backend.auth.lockouts import LockoutCache
-from pai_backend.auth.newcomers import Newcomers
 from pai_backend.auth.remembered import RememberedTokens
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
@@ -92,9 +91,10 @@ class Identity:
         self.guesses = Guesses()
         self.lockouts = LockoutCache(store.grants.lockouts)
         self._tokens = RememberedTokens(store.tokens.get)
-        self.newcomers = Newcomers(store.grants, accounts.get, now, self.forget)
         self._hub = (
-            HubTokens(hub, store.tokens, self.newcomers, now=now, changed=self.forget) if hub is not None else None
+            HubTokens(hub, store.tokens, store.external_users, now=now, changed=self.forget)
+            if hub is not None
+            else None
         )
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 

@@ -19,9 +19,10 @@ from datetime import datetime, timedelta
 
 from tornado.httpclient import AsyncHTTPClient, HTTPError, HTTPRequest, HTTPResponse
 
-from pai_backend.auth.newcomers import Newcomers
+from pai_backend.auth.newcomers import let_come
 from pai_backend.model.errors import Forbidden, NoSuchToken, PaiError, Unavailable
 from pai_backend.store.base import AccessToken
+from pai_backend.store.external_users import ExternalUser, ExternalUsers
 from pai_backend.store.grants import Act
 from pai_backend.store.tokens import Tokens
 
@@ -37,6 +38,7 @@ ANSWER_S = 5.0
 AT_ONCE, STRANGERS_AT_ONCE, STRANGERS = 8, 2, 64
 """Questions at the same time about tokens that are sessions here, about others, and others that may wait for theirs."""
 MOST = 4096
+MOST_BYTES = 1_048_576
 LABEL = "JupyterHub"
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
@@ -46,9 +48,12 @@ _TOKEN = re.compile(r"[0-9a-f]{32}")
 class HubApi:
     """The Hub, as far as it says whose a token is."""
 
-    def __init__(self, api_url: str, service: str) -> None:
+    def __init__(self, api_url: str, service: str, *, take_names: bool = False) -> None:
+        """``take_names``: its users are also those of the same names who were here before."""
+        self.issuer, self.take_names = api_url, take_names
         self._url, self._service = f"{api_url}/user", service
-        self._client = AsyncHTTPClient(force_instance=True, max_clients=AT_ONCE + STRANGERS_AT_ONCE)
+        most = AT_ONCE + STRANGERS_AT_ONCE
+        self._client = AsyncHTTPClient(force_instance=True, max_clients=most, max_body_size=MOST_BYTES)
 
     async def user_of(self, token: str) -> str | None:
         """The name of the user whose token it is; None when the Hub does not know it.
@@ -106,14 +111,14 @@ class HubTokens:
         self,
         hub: HubApi,
         tokens: Tokens,
-        newcomers: Newcomers,
+        users: ExternalUsers,
         *,
         now: Callable[[], datetime],
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``changed`` is called when a session has begun or ended."""
-        self._hub, self._tokens, self._newcomers = hub, tokens, newcomers
+        self._hub, self._tokens, self._users = hub, tokens, users
         self._now, self._changed, self._clock = now, changed, clock
         self._seen: dict[str, _Seen] = {}
         self._known, self._strangers = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(STRANGERS_AT_ONCE)
@@ -128,10 +133,11 @@ class HubTokens:
         seen = self._seen.get(digest)
         if seen is None and _TOKEN.fullmatch(token):
             while len(self._seen) >= MOST:
-                del self._seen[next(iter(self._seen))]  # the oldest
+                del self._seen[next(iter(self._seen))]  # the one that was used longest ago
             seen = self._seen[digest] = _Seen(token)
         if seen is None:
             return None
+        self._seen[digest] = self._seen.pop(digest, seen)
         if self._clock() >= seen.asked_at + seen.counts_s:
             if seen.asking is None:
                 seen.asking = asyncio.create_task(self._ask(digest, seen))
@@ -146,7 +152,6 @@ class HubTokens:
             if name is None:
                 await self._end(kept)
             else:
-                await self._newcomers.require(name, LABEL)
                 await self._go_on(digest, name, kept)
             seen.refusal, seen.counts_s = None, REFUSED_S if name is None else CONFIRM_S
         except Unavailable as error:
@@ -173,8 +178,11 @@ class HubTokens:
             self._waiting -= 1
 
     async def _go_on(self, digest: str, name: str, kept: AccessToken | None) -> None:
-        """Write the session's new end, when half of the time is over."""
+        """Begin a session, or write its new end when half of the time is over. Raises Forbidden for another's name."""
         now = self._now()
+        if kept is None or kept.user != name:
+            user = ExternalUser(name, self._hub.issuer, name)
+            await let_come(self._users, user, Act(name, now, LABEL), take_names=self._hub.take_names)
         if kept is not None and kept.user == name and kept.expires_at is not None and kept.expires_at - now > LIFE / 2:
             return
         await self._tokens.put(AccessToken(digest, name, False, now, now + LIFE, LABEL))

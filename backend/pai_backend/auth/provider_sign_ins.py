@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pai_backend.auth.newcomers import require_name
+from pai_backend.auth.newcomers import let_come
 from pai_backend.auth.oidc import LEEWAY_S, YOUNG_S, OidcProvider
-from pai_backend.model.errors import Forbidden, Unauthorized, UserExists
+from pai_backend.model.errors import Unauthorized
 from pai_backend.store.external_users import ExternalUser
 from pai_backend.store.grants import Act
 
 if TYPE_CHECKING:
     from pai_backend.store.sql import Store
-
-VOUCHER = "OpenID Connect"
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,6 @@ class ProviderSignIns:
         Unavailable.
         """
         who = await self.provider.who(id_token)
-        require_name(who.name, VOUCHER)
         used = f"id-token:{hashlib.sha256(id_token.encode()).hexdigest()}"
         if not await self._store.secrets.claim(used, now + timedelta(seconds=YOUNG_S + 2 * LEEWAY_S), now):
             raise Unauthorized("The provider's ID token was used already.", hint="Sign in again with `pai login`.")
@@ -57,9 +54,6 @@ class ProviderSignIns:
             who.groups if terms.has_groups else None,
             terms.admin_group in who.groups if terms.admin_group else None,
         )
-        try:
-            act = Act(who.name, now, source)
-            await self._store.external_users.come(user, act, take_names=terms.take_names)
-        except UserExists as error:
-            raise Forbidden(error.message, hint=error.hint) from None
+        act = Act(who.name, now, source)
+        await let_come(self._store.external_users, user, act, take_names=terms.take_names)
         return who.name

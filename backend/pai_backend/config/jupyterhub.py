@@ -22,6 +22,12 @@ class JupyterHubSettings(Model):
         description="Name of this backend among the Hub's services: who may come has `access:services!service=NAME`.",
     )
 
+    take_names: bool = Field(
+        default=False,
+        description="Whether a user of the Hub is also that of the same name who was here before. Else only who came "
+        "by the Hub first is that user.",
+    )
+
     @field_validator("api_url")
     @classmethod
     def _is_an_address(cls, value: str) -> str:

@@ -41,8 +41,8 @@ class OidcSettings(Model):
     )
     take_names: bool = Field(
         default=False,
-        description="Whether a user of the provider is also that of the same name whom the configuration or an "
-        "administrator has named here. Else only who came by the provider first is that user.",
+        description="Whether a user of the provider is also that of the same name who was here before. Else only who "
+        "came by the provider first is that user.",
     )
     session_s: int = Field(
         default=43_200,

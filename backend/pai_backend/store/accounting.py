@@ -115,10 +115,6 @@ def _totals(
 class Accounting(Repository):
     """What was held by whom."""
 
-    async def periods(self, begin: datetime, end: datetime) -> list[Period]:
-        """All stays that touch the time."""
-        return await self._database.read(partial(periods, begin=begin, end=end, users=None, clusters=()))
-
     async def totals(
         self,
         by: Sequence[By],

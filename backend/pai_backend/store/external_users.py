@@ -17,7 +17,7 @@ from pai_backend.store.tables import external_users as table
 from pai_backend.store.tables import users as added
 
 _NAME: BindParameter[str] = bindparam("username_")
-_ONE = select(table).where(table.c.username == _NAME)
+_ONE = select(table.c.subject).where(table.c.username == _NAME, table.c.issuer == bindparam("issuer_"))
 _IS_KNOWN = select(or_(exists().where(added.c.username == _NAME), exists().where(configured.c.username == _NAME)))
 
 
@@ -40,18 +40,17 @@ def come(conn: Connection, user: ExternalUser, act: Act, *, take_names: bool) ->
     ``take_names``: also a user whom the configuration or an administrator has named. Raises Forbidden when the name is
     another person's, UserExists as :func:`users.require_addable`.
     """
-    asked = {"username_": user.name}
-    kept = conn.execute(_ONE, asked).one_or_none()
-    if kept is None:
-        if not conn.execute(_IS_KNOWN, asked).scalar_one():
+    subject = conn.execute(_ONE, {"username_": user.name, "issuer_": user.issuer}).scalar_one_or_none()
+    if subject is None:
+        if not conn.execute(_IS_KNOWN, {"username_": user.name}).scalar_one():
             users.add(conn, Account(user.name), act, again=False)
         elif not take_names:
             raise Forbidden(
                 f"There is a user {user.name} here who has not come from the provider.",
-                hint="Users of the provider are those of their names only with `api.oidc.take_names`.",
+                hint="`take_names` of `api.oidc` or `api.jupyterhub` says that both are the same person.",
             )
         conn.execute(insert(table), {"username": user.name, "issuer": user.issuer, "subject": user.subject})
-    elif (kept.issuer, kept.subject) != (user.issuer, user.subject):
+    elif subject != user.subject:
         raise Forbidden(
             f"The user {user.name} here is another person at the provider.",
             hint="An administrator removes that user first (`pai user remove`), and adds the new one.",

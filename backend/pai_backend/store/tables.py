@@ -426,13 +426,14 @@ users = Table(
     Column("password_hash", Text, nullable=False),
 )
 
-# What a provider of OpenID Connect knows users by.
+# What providers that sign users in, OpenID Connect or a JupyterHub, know them by.
 external_users = Table(
     "external_users",
     metadata,
-    Column("username", Text, primary_key=True),
+    Column("username", Text, nullable=False),
     Column("issuer", Text, nullable=False),
     Column("subject", Text, nullable=False),
+    PrimaryKeyConstraint("username", "issuer"),
 )
 
 groups = Table(

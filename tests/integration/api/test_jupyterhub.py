@@ -15,7 +15,6 @@ from pai_backend.auth import jupyterhub
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import digest
 from pai_backend.auth.jupyterhub import CONFIRM_S, LIFE, REFUSED_S, HubApi, HubTokens
-from pai_backend.auth.newcomers import Newcomers
 from pai_backend.model.account import Account
 from pai_backend.store.grants import Act
 from pai_backend.store.sql import Store
@@ -77,7 +76,7 @@ async def confirmed(hub: PlayedHub, tmp_path: Path) -> AsyncIterator[Confirmed]:
     found.tokens = HubTokens(
         HubApi(hub.api_url, "pai"),
         store.tokens,
-        Newcomers(store.grants, accounts.get, lambda: found.now, changed),
+        store.external_users,
         now=lambda: found.now,
         changed=changed,
         clock=lambda: found.at,
@@ -124,6 +123,8 @@ async def test_what_the_hub_does_not_know_opens_nothing_and_tokens_of_ours_are_n
         {**ANN, "name": "me"},
         {**ANN, "name": "a/../b"},
         {**ANN, "name": "ALICE"},
+        {**ANN, "name": "alice"},
+        {**ANN, "name": "root"},
     ],
 )
 async def test_who_may_not_come_is_told_why(site: ApiSite, hub: PlayedHub, said: object) -> None:
@@ -206,7 +207,15 @@ async def test_a_user_of_the_past_is_not_the_hubs(confirmed: Confirmed) -> None:
     assert await confirmed.user(ADA) == "ForbiddenUserError"
     await confirmed.store.grants.add_user(Account("ann"), act, again=True)
     confirmed.at += REFUSED_S + 1
-    assert await confirmed.user(ADA) == "ann"
+    assert await confirmed.user(ADA) == "ForbiddenUserError", "an administrator may mean another person"
+
+
+@pytest.mark.asyncio
+async def test_a_site_may_have_the_same_people_under_the_same_names(hub: PlayedHub, tmp_path: Path) -> None:
+    hub.users[ADA] = {**ANN, "name": "root"}
+    async with running_api(tmp_path, hub=HubApi(hub.api_url, "pai", take_names=True)) as site, site.client(ADA) as root:
+        await site.store.grants.keep_accounts({"alice": False, "bob": False, "root": True})
+        assert (await root.get("/api/v2/users/me")).json()["admin"] is True
 
 
 @pytest.mark.asyncio

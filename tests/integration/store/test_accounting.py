@@ -54,9 +54,13 @@ async def test_a_user_of_a_provider_stays_the_same_person(store: Store) -> None:
     for _ in range(2):
         await store.external_users.come(ann, act, take_names=False)
     assert [(each.name, each.admin) for each in (await store.groups.directory()).users] == [("ann", True)]
-    for other in (ExternalUser("ann", ann.issuer, "2"), ExternalUser("ann", "https://other.example", "1")):
-        with pytest.raises(Forbidden, match="another person"):
-            await store.external_users.come(other, act, take_names=True)
+    with pytest.raises(Forbidden, match="another person"):
+        await store.external_users.come(ExternalUser("ann", ann.issuer, "2"), act, take_names=True)
+    elsewhere = ExternalUser("ann", "https://hub.example/hub/api", "ann")
+    with pytest.raises(Forbidden, match="has not come from the provider"):
+        await store.external_users.come(elsewhere, act, take_names=False)
+    for take_names in (True, False):
+        await store.external_users.come(elsewhere, act, take_names=take_names)
     await store.external_users.come(ExternalUser("ann", ann.issuer, "1", None, admin=False), act, take_names=False)
     assert await store.grants.all_admins() == frozenset()
     await store.grants.remove_user("ann", act)

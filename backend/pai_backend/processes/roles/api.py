@@ -122,7 +122,7 @@ async def _context(
         store,
         tokens,
         _accounts(components.settings, tokens, store),
-        hub=HubApi(hub.api_url, hub.service) if hub.api_url else None,
+        hub=HubApi(hub.api_url, hub.service, take_names=hub.take_names) if hub.api_url else None,
         provider=_provider(components.settings.api.oidc, store),
     )
     for result in identity.sign_ins:

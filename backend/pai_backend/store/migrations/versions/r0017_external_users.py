@@ -1,4 +1,4 @@
-"""A table of the users whom a provider of OpenID Connect signs in.
+"""A table of the users whom providers sign in.
 
 Revision: 0017, after 0016.
 """
@@ -21,7 +21,7 @@ def upgrade() -> None:
         sa.Column("username", sa.Text(), nullable=False),
         sa.Column("issuer", sa.Text(), nullable=False),
         sa.Column("subject", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("username", name="pk_external_users"),
+        sa.PrimaryKeyConstraint("username", "issuer", name="pk_external_users"),
     )
 
 
