@@ -101,6 +101,8 @@ def by_code(provider: Provider, show: Callable[[str], None], pause: Callable[[fl
     # Keycloak wants the challenge of clients that must use PKCE here, too; others do not read it.
     form = {"client_id": provider.client_id, "scope": provider.scopes, **_challenge(verifier)}
     begun = _asked(provider.endpoint("device_authorization_endpoint"), form)
+    if not {"device_code", "user_code", "verification_uri"} <= begun.keys():
+        raise _failed("there is no code in the answer")
     interval, end = float(begun.get("interval", 5)), time.monotonic() + float(begun.get("expires_in", PATIENCE_S))
     show(f"Open {begun['verification_uri']} in any browser and enter the code {begun['user_code']}.")
     form = {

@@ -10,7 +10,7 @@ local UNKNOWN_S = 60 -- how long requests under way go on while the backend tell
 local ODD_S = 10 -- how long the backend passes on what goes to a task that did not answer in HTTP
 local AT_ONCE = 32 -- questions of one look
 local LONG_KEY = 4096 -- bytes; what is longer is asked for each time
-local FORWARDING = [[^(?:x-forwarded-|forwarded:|x-real-ip:|x-scheme:|x-original-|via:)]]
+local FORWARDING = [[^(?:x-forwarded-|forwarded:|x-real-ip:|x-scheme:|x-original-|via:|pai-relay-)]]
 local OURS = {
   ["pai-session"] = true, ["__Host-pai-session"] = true,
   ["pai-link"] = true, ["__Host-pai-link"] = true,

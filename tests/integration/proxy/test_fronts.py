@@ -29,6 +29,7 @@ SPOOFED = {
     "X-Forwarded-Host": "evil.example",
     "X-Forwarded-Anything": "x",
     "X-Original-URL": "/admin",
+    "Pai-Relay-Host": "evil.example",
     "X-Real-IP": "8.8.8.8",
     "X-Scheme": "https",
     "Forwarded": "for=8.8.8.8",
