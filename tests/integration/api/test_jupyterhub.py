@@ -45,7 +45,7 @@ class Confirmed:
     """Sessions of the Hub's tokens, at times that the test sets."""
 
     store: Store
-    tokens: HubTokens
+    tokens: HubTokens = field(init=False)
     at: float = 0.0
     changes: list[float] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ async def confirmed(hub: PlayedHub, tmp_path: Path) -> AsyncIterator[Confirmed]:
     store = Store(f"sqlite:///{tmp_path / 'pai.sqlite'}", KEYS)
     await store.open()
     accounts = Accounts((), (), store.groups.directory)
-    found = Confirmed(store, None)  # type: ignore[arg-type]
+    found = Confirmed(store)
 
     def changed() -> None:
         accounts.forget()
