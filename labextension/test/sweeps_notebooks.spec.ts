@@ -3,11 +3,16 @@
  */
 
 import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import { Widget } from '@lumino/widgets';
+import { JobListModel } from '../src/jobs/model';
 import { NotebookForm, parametersOf } from '../src/notebooks/form';
 import { lastLine, SweepModel } from '../src/sweeps/model';
+import { sweepsPlugin } from '../src/sweeps/plugin';
 import { countsText } from '../src/sweeps/view';
-import { FakeServer, json } from './fake_server';
-import { page } from './wire';
+import { CommandIDs } from '../src/tokens';
+import { FakeServer, Held, json } from './fake_server';
+import { page, until } from './wire';
 import type { IJobPage } from '../src/types';
 
 const trans = nullTranslator.load('jupyter_pai');
@@ -60,6 +65,64 @@ describe('a sweep', () => {
       )
     ).toBe('Running 1 · Succeeded 2');
     model.dispose();
+  });
+
+  it('has the later of two answers, whichever comes first', async () => {
+    const fake = server();
+    const model = new SweepModel(fake.client, 'rates');
+    await model.load();
+    const [first, second] = [new Held(), new Held()];
+    const answers = [first, second];
+    fake.on('GET jobs', () => answers.shift()!.answer);
+    const loads = [model.load(), model.load()];
+    first.release(json(page('rates-000', 'rates-001')));
+    await loads[0];
+    expect(model.state.rows).toHaveLength(2);
+    second.release(json(page('rates-000')));
+    await loads[1];
+    expect(model.state.rows).toHaveLength(1);
+    model.dispose();
+  });
+
+  it('shows the end of a job that comes before the page knows the job', async () => {
+    const fake = server();
+    const held = new Held();
+    const list = page('rates-001') as IJobPage;
+    const ended = list.data.map(job => ({ ...job, state: 'SUCCEEDED' }));
+    let asked = false;
+    fake.on('GET jobs', ({ query }) => {
+      const isFirst = !asked && query.get('keyword') === 'rates-';
+      asked ||= isFirst;
+      return isFirst ? held.answer : json({ ...list, data: ended });
+    });
+    const commands = new CommandRegistry();
+    let shown: Widget | undefined;
+    const shell = {
+      add: (added: Widget) => {
+        shown = added;
+        Widget.attach(added, document.body);
+      },
+      activateById: () => undefined
+    };
+    const jobs = new JobListModel({ client: fake.client });
+    void sweepsPlugin.activate(
+      { commands, shell } as never,
+      fake.client,
+      jobs,
+      null,
+      null,
+      null,
+      null
+    );
+    await commands.execute(CommandIDs.openSweep, { sweep: 'rates' });
+    await until(() => asked);
+    await jobs.refresh(); // an event was pushed
+    held.release(json(list));
+    await until(
+      () => shown?.node.textContent?.includes('Succeeded 1') ?? false
+    );
+    shown?.dispose();
+    jobs.dispose();
   });
 
   it('is ordered by numbers as numbers, both ways', async () => {

@@ -85,6 +85,7 @@ export class JobTableModel implements IDisposable {
   ask(change: Partial<ITableQuery>): Promise<void> {
     const query = { ...this._state.query, ...change };
     this._first = 0;
+    this._applied = ++this._asked; // answers to earlier questions are no longer wanted
     this._update({ query, rows: new Map(), marked: new Map(), loaded: false });
     return this._load();
   }
@@ -138,7 +139,7 @@ export class JobTableModel implements IDisposable {
     }
   }
 
-  /** Read the pages that are looked at; an answer to an earlier question is dropped. */
+  /** Read the pages that are looked at, and apply the answer unless a later one was applied. */
   private async _load(): Promise<void> {
     const turn = ++this._asked;
     const { days, ...query } = this._state.query;
@@ -152,9 +153,10 @@ export class JobTableModel implements IDisposable {
         offset,
         limit
       });
-      if (turn !== this._asked || this._isDisposed) {
+      if (turn <= this._applied || this._isDisposed) {
         return;
       }
+      this._applied = turn;
       const rows = new Map(
         page.data.map((job, place) => [offset + place, job] as const)
       );
@@ -167,7 +169,8 @@ export class JobTableModel implements IDisposable {
       const total = page.totalCount;
       this._update({ rows, marked, total, loaded: true, problem: null });
     } catch (reason) {
-      if (turn === this._asked && !this._isDisposed) {
+      if (turn > this._applied && !this._isDisposed) {
+        this._applied = turn;
         this._update({ problem: asPaiError(reason), loaded: true });
       }
     }
@@ -178,6 +181,7 @@ export class JobTableModel implements IDisposable {
     this._changed.emit();
   }
 
+  private _applied = 0;
   private _asked = 0;
   private readonly _burst: Throttler;
   private readonly _changed = new Signal<this, void>(this);

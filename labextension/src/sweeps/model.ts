@@ -116,12 +116,14 @@ export class SweepModel implements IDisposable {
       this._values ??= (await this._client.sweep(this.name)).jobs;
       const keyword = `${this.name}-`;
       const page = await this._client.jobs({ keyword, limit: LIMIT });
-      if (turn === this._asked && !this._isDisposed) {
+      if (turn > this._applied && !this._isDisposed) {
+        this._applied = turn;
         this._apply(this._values, page.data);
         await this._readResults();
       }
     } catch (reason) {
-      if (turn === this._asked && !this._isDisposed) {
+      if (turn > this._applied && !this._isDisposed) {
+        this._applied = turn;
         this._update({ problem: asPaiError(reason), loaded: true });
       }
     }
@@ -210,6 +212,7 @@ export class SweepModel implements IDisposable {
     this._changed.emit();
   }
 
+  private _applied = 0;
   private _asked = 0;
   private readonly _burst: Throttler;
   private readonly _changed = new Signal<this, void>(this);

@@ -126,10 +126,11 @@ export const sweepsPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    jobs.happened.connect((_, event) => {
-      pages.tracker.forEach(({ content: { model } }) => {
-        if (model.state.rows.some(row => row.job.uid === event.job)) {
-          model.refresh();
+    // Of every change, not only of those of its rows: jobs may end before the page knows them.
+    jobs.changed.connect(() => {
+      pages.tracker.forEach(page => {
+        if (page.isVisible) {
+          page.content.model.refresh();
         }
       });
     });

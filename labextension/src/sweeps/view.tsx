@@ -5,6 +5,7 @@
 import { InputDialog } from '@jupyterlab/apputils';
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
+import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 import { JobLink, ModelView, ProblemBox, StateMark } from '../components';
 import { Cell } from '../detail/tasks';
@@ -211,5 +212,11 @@ export class SweepPage extends ModelView<ISweepProps> {
   dispose(): void {
     super.dispose();
     this.model.dispose();
+  }
+
+  /** What was missed while it was not looked at is read at once. */
+  protected onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this.model.refresh();
   }
 }
