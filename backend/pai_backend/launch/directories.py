@@ -276,12 +276,17 @@ class TaskReach:
         """The default file system as tasks are told; empty where they do not reach it."""
         return self.default_fs_uri if self.reaches(self.default_fs_uri) else ""
 
+    @property
+    def default_directory(self) -> str | None:
+        """The directory that all tasks of other machines have as the default file system; None where it is none."""
+        return _path(self.default_fs_uri) if self.directories is not None and self.task_fs_uri else None
+
     def reaches(self, place: str) -> bool:
         """Whether what a task writes to this path or URI is there when the task is not."""
-        path = "/" + place.removeprefix("file:").lstrip("/") if place.startswith(("/", "file:")) else None
+        path = _path(place)
         if path is None or self.directories is None:
             return True
-        return any(PurePosixPath(posixpath.normpath(path)).is_relative_to(each) for each in self.directories)
+        return any(PurePosixPath(path).is_relative_to(each) for each in self.directories)
 
     def lost(self, spec: JobSpec) -> tuple[str, str] | None:
         """What of a document would be lost: the field, empty where it is none of the directories', and its words.
@@ -300,3 +305,10 @@ class TaskReach:
         elif _NAMES.search(spec.output_dir):
             return None
         return None if self.reaches(spec.output_dir) else ("outputDir", spec.output_dir)
+
+
+def _path(place: str) -> str | None:
+    """The path that a path or a ``file:`` URI names; None for what is of no single machine."""
+    if not place.startswith(("/", "file:")):
+        return None
+    return posixpath.normpath("/" + place.removeprefix("file:").lstrip("/"))

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from pai_backend.launch.directories import directories
+from pai_backend.launch.directories import TaskReach, directories
 from pai_backend.storage.areas import partial_name
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.reach import TeamMount
@@ -70,6 +70,21 @@ async def test_a_file_comes_back_as_it_was_sent(site: ApiSite, root: Path) -> No
         head = await client.head(fs("/alice/data/b c.bin"))
         assert (head.headers["Content-Length"], head.headers["X-Pai-Kind"]) == (str(len(data)), "file")
     assert (root / "alice" / "data" / "b c.bin").read_bytes() == data
+
+
+async def test_a_volume_that_tasks_alone_have_is_said_to_be_away_and_none_is_made(tmp_path: Path) -> None:
+    volume = tmp_path / "jobs"
+    reach = TaskReach(str(volume), (str(volume),))
+    files = FileRoom(LocalFiles(volume))
+    async with running_api(tmp_path, task_reach=reach, files=files) as site, site.client() as client:
+        asked = [client.put(fs("/alice/code.py"), content=b"pass"), client.get(fs("/alice")), client.get(fs("/"))]
+        for answer in [await each for each in asked]:
+            assert (answer.status_code, answer.json()["code"]) == (503, "UnavailableError"), answer.text
+            assert f"{volume}, a volume that tasks have" in answer.json()["message"]
+            assert "storage.default_uri" in answer.text
+        assert untouched(volume)
+        volume.mkdir()
+        assert (await client.put(fs("/alice/code.py"), content=b"pass")).status_code == 200
 
 
 async def test_an_upload_goes_on_where_it_was_left(site: ApiSite, root: Path) -> None:

@@ -69,7 +69,11 @@ async def unopened(
         path = f"PATH={guarded.programs}{os.pathsep}{os.environ['PATH']}"
         command = traefik.fence("kubectl -n pai create secret tls").replace("-n pai ", f"-n {name} ")
         await run("env", "-C", place, path, f"KUBECONFIG={guarded.kubeconfig}", "bash", "-euc", command)
-        values = merged(release.values, {"config": {"kubernetes": {"nodes": {"gpu_types": {"GPU": "TITANX"}}}}})
+        ours = {
+            "config": {"kubernetes": {"nodes": {"gpu_types": {"GPU": "TITANX"}}}},
+            "tasks": {"storage": {"enabled": False}},  # files that are sent go to the backend's own claim
+        }
+        values = merged(release.values, ours)
         yield Front(dataclasses.replace(release, client=client, values=values), address, trust, URL, reference)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from pai_backend.api.context import ApiContext
@@ -172,7 +173,10 @@ class FileService:
         return (await self._output(path, where), where) if where.area is Area.OUTPUT else (path, where)
 
     async def _require_here(self) -> None:
-        """Raises Unavailable where tasks and other processes have another default file system than this one."""
+        """Raises Unavailable where tasks and other processes have another default file system than this one.
+
+        A directory that tasks of other machines have may be absent here: a list would be empty, and what is sent lost.
+        """
         place = self._ctx.file_place
         if place is not None and await place.is_elsewhere(self._ctx.store.recovery.log_places):
             raise Unavailable(
@@ -180,6 +184,13 @@ class FileService:
                 "asked.",
                 hint="Ask an administrator to set storage.default_uri, or to let all api and controller processes "
                 "share one data directory (docs/operations.md, Logs and files of several replicas).",
+            )
+        directory = self._ctx.task_reach.default_directory
+        if directory is not None and not await self.room.do(lambda: Path(directory).is_dir()):
+            raise Unavailable(
+                f"The default file system is {directory}, a volume that tasks have and the api process does not.",
+                hint="Look at the files from a task, or ask an administrator to set storage.default_uri to a storage "
+                "that both reach (docs/storage.md).",
             )
 
     async def _output(self, path: Parts, where: OwnedPath) -> Parts:
