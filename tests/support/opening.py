@@ -91,6 +91,8 @@ class Visit:
         with self.context.expect_page() as opened:
             _new(service, "Python 3")
         notebook = opened.value
+        # Run before its kernel is there, Jupyter asks for one.
+        notebook.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for(state="attached")
         notebook.locator(".jp-Notebook .cm-content").first.click()
         notebook.keyboard.type("1+1")
         notebook.keyboard.press("Shift+Enter")
