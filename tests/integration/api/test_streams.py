@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
+import aiohttp
 import pytest
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from pai_backend.api import application
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, State
 from pai_backend.store.base import NewEvent
-from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
+from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
 
 
@@ -240,3 +243,18 @@ async def test_a_client_that_leaves_is_forgotten(api: ApiSite) -> None:
     await followers(api, 1)
     socket.close()
     await followers(api, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_stream_stays_open_while_its_client_answers_pings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application, "PING_S", 1)
+    headers = {"Authorization": f"Bearer {ALICE}"}
+    async with running_api(tmp_path) as site, aiohttp.ClientSession(trust_env=False) as session:
+        url = f"{site.url}/api/v2/events/stream".replace("http", "ws", 1)
+        async with session.ws_connect(url, headers=headers, autoping=False) as stream:
+            for _ in range(3):
+                message = await stream.receive(timeout=30)
+                assert message.type is aiohttp.WSMsgType.PING, message
+                await stream.pong(message.data)

@@ -42,6 +42,11 @@ class BranchingStream(IOStream):
         self._is_at_head, self._body = True, None
         return super().read_until_regex(regex, max_bytes)
 
+    def read_bytes(self, num_bytes: int, partial: bool = False) -> Any:
+        """Called by tornado for a body; after a request without one, for frames: the connection is a WebSocket's."""
+        self._is_unclear |= not self._is_at_head and self._body is None
+        return super().read_bytes(num_bytes, partial)
+
     def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
         """Called by tornado for more bytes: it gets those of the request that it reads, no others."""
         entrance = self._branch()
