@@ -278,7 +278,7 @@ class TaskReach:
 
     @property
     def default_directory(self) -> str | None:
-        """The directory that all tasks of other machines have as the default file system; None where it is none."""
+        """The directory that tasks of other machines have as the default file system; None for any other storage."""
         return _path(self.default_fs_uri) if self.directories is not None and self.task_fs_uri else None
 
     def reaches(self, place: str) -> bool:
