@@ -246,11 +246,12 @@ async def test_a_client_that_leaves_is_forgotten(api: ApiSite) -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("framing", [{}, {"Content-Length": "0"}])
 async def test_a_stream_stays_open_while_its_client_answers_pings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, framing: dict[str, str]
 ) -> None:
     monkeypatch.setattr(application, "PING_S", 1)
-    headers = {"Authorization": f"Bearer {ALICE}"}
+    headers = {"Authorization": f"Bearer {ALICE}", **framing}
     async with running_api(tmp_path) as site, aiohttp.ClientSession(trust_env=False) as session:
         url = f"{site.url}/api/v2/events/stream".replace("http", "ws", 1)
         async with session.ws_connect(url, headers=headers, autoping=False) as stream:

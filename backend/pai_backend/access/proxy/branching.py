@@ -100,7 +100,8 @@ class BranchingStream(IOStream):
         self._granted = end
         if _FRAMED.search(head):
             try:
-                self._body = RequestReader(head)
+                body = RequestReader(head)
+                self._body = None if body.complete else body  # of length 0, which some proxies say of every request
             except BadMessage:
                 self._is_unclear = True
         return True
