@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import functools
+import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -42,19 +44,28 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work on the loop and wait for it; KeyboardInterrupt cancels it, waits for that, and goes on."""
         tasks: list[asyncio.Task[T]] = []
-        done = threading.Event()
+        # Not an Event: an interrupt may leave its lock taken, and then the loop would stand still at setting it.
+        ended: queue.SimpleQueue[None] = queue.SimpleQueue()
 
         def begin() -> None:
             tasks.append(self.loop.create_task(work))
-            tasks[0].add_done_callback(lambda _: done.set())
+            tasks[0].add_done_callback(lambda _: ended.put(None))
 
-        self.loop.call_soon_threadsafe(begin)
+        def cancel() -> None:
+            if tasks and not tasks[0].done():
+                tasks[0].cancel()
+            else:
+                work.close()
+                ended.put(None)
+
         try:
-            done.wait()
+            self.loop.call_soon_threadsafe(begin)
+            ended.get()
         except BaseException:
             # A stream must be released before it can be closed, so its end is waited for here too.
-            self.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-            done.wait(CLOSE_TIMEOUT_S)
+            self.loop.call_soon_threadsafe(cancel)
+            with contextlib.suppress(queue.Empty):
+                ended.get(timeout=CLOSE_TIMEOUT_S)
             raise
         return tasks[0].result()
 

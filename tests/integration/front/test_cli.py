@@ -142,7 +142,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_so(pai: Pai, fake: RunningFake) 
     assert "train: WAITING" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert "the job keeps running" in err
     assert fake.backend.jobs[uid]["state"] == "WAITING"
 
