@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
 
 from tests.attack.site import ADMIN, LIMIT_S, OTHER, OWNER, Site, document, ok, token_of
+from tests.support.raw_requests import exchange
 
 DEEP = b"[" * 200_000
 DIGITS = b"9" * 5_000
@@ -34,14 +34,8 @@ ODD = [
 
 
 def raw(site: Site, data: bytes) -> bytes:
-    """What the API answers to these bytes, up to its first 64 KiB."""
-    with socket.create_connection(site.address, LIMIT_S) as sock:
-        sock.sendall(data)
-        sock.shutdown(socket.SHUT_WR)
-        said = b""
-        while len(said) < 65_536 and (piece := sock.recv(65_536)):
-            said += piece
-        return said
+    """What the API answers to these bytes."""
+    return exchange(site.address, data, LIMIT_S)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.support.backend_process import Backend, backend
 from tests.support.documents import scm_document
+from tests.support.raw_requests import exchange
 
 ANSWER_S = 60
 DEEP = b"[" * 100_000
@@ -142,16 +142,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 def answer(running: Backend, request: bytes) -> bytes:
     """All that comes back until the backend closes, which it is asked to; empty when it only closes."""
     url = urlsplit(running.url)
-    with socket.create_connection((url.hostname, url.port or 80), timeout=ANSWER_S) as way:
-        way.sendall(request)
-        way.shutdown(socket.SHUT_WR)
-        heard = b""
-        try:
-            while piece := way.recv(65536):
-                heard += piece
-        except ConnectionResetError:
-            pass  # what was sent is not read to its end
-    return heard
+    return exchange((url.hostname or "", url.port or 80), request, ANSWER_S)
 
 
 def sent(method: bytes, path: bytes, *headers: bytes, token: str = "", body: bytes | None = None) -> bytes:

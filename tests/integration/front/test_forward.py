@@ -22,6 +22,7 @@ from jupyter_pai.sync import Client
 from jupyter_pai.wire import tasks_of
 from tests.support.backend_process import until
 from tests.support.private_backend import private_backend
+from tests.support.raw_requests import exchange
 from tests.support.ssh_people import BOB, CONFIG, Person, runs
 
 WAIT_S = 90
@@ -108,16 +109,10 @@ def forwarding(person: Person, *words: str) -> Iterator[tuple[int, subprocess.Po
 
 def asked(port: int, data: bytes, address: str = "127.0.0.1") -> bytes:
     """What the echo answers to all of it; empty when the connection was closed or could not be made."""
-    answer = b""
     try:
-        with socket.create_connection((address, port), timeout=WAIT_S) as connection:
-            connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
-            while part := connection.recv(65536):
-                answer += part
+        return exchange((address, port), data, WAIT_S)
     except ConnectionError:
         return b""
-    return answer
 
 
 def echoed(port: int) -> bool:
