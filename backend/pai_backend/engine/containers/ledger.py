@@ -1,0 +1,92 @@
+"""The tasks below one root, as the local engine keeps them, where each runs in a container."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from pai_backend.engine.base import EngineError, TaskPlan
+from pai_backend.engine.bundle import layout as task_layout
+from pai_backend.engine.containers.networks import JobNetwork, JobNetworks
+from pai_backend.engine.containers.podman import LABEL, container_name, has_peers, remove_words
+from pai_backend.engine.containers.programs import Podman
+from pai_backend.engine.containers.runtime import Runtime
+from pai_backend.engine.containers.task_directory import bounds_of, build_contained_task, hosts_text, write_job
+from pai_backend.engine.local import layout
+from pai_backend.engine.local.ledger import TaskDirectories
+from pai_backend.engine.local.shim import container_folder as folder
+from pai_backend.model.container_settings import ContainerSettings
+from pai_backend.model.ids import TaskUid, job_of
+
+
+class ContainerDirectories(TaskDirectories):
+    """As :class:`TaskDirectories`; methods block on Podman as well."""
+
+    def __init__(
+        self, root: Path, log_bytes: int, settings: ContainerSettings, *, most_processes: int = 0, held: bool = True
+    ) -> None:
+        """``held``: whether tasks are held to their memory, CPUs and processes."""
+        super().__init__(root, log_bytes)
+        self._container_settings = settings
+        self._held = held
+        self._most = most_processes
+        self.podman = Podman(settings.podman)
+        self._networks = JobNetworks(root, self.podman)
+        self._runtime = Runtime(root, self.podman, settings.runtime_image or "")
+
+    def build(self, plan: TaskPlan) -> None:
+        """Make the task's directory, and the network of its job. Raises EngineError, OSError, ValueError."""
+        settings = self._container_settings.model_copy(update={"podman": self.podman.path})
+        runtime = self._runtime.directory()
+        address, network = self._networks.place(plan)
+        bounds = bounds_of(plan, self._most, held=self._held)
+        hosts = hosts_text(network.hosts, plan.job_placed)
+        build_contained_task(self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds)
+        if has_peers(plan):
+            self._tell_peers(plan, network)
+
+    def _tell_peers(self, plan: TaskPlan, network: JobNetwork) -> None:
+        """Write the addresses of a job's tasks for those that were started before."""
+        hosts = hosts_text(network.hosts, plan.job_placed)
+        for uid in self.uids() - {plan.uid}:
+            directory = self.live(uid)
+            if job_of(uid) == job_of(plan.uid) and not (directory / layout.EXIT).exists():
+                self._write_job(directory, None, hosts)
+
+    def refresh(self, uid: TaskUid, job_info: str) -> None:
+        """Replace the job info of a task that is not over. Raises EngineError."""
+        directory = self.live(uid)
+        if self.find(uid) == directory and not (directory / layout.EXIT).exists():
+            self._write_job(directory, job_info, None)
+
+    @staticmethod
+    def _write_job(directory: Path, job_info: str | None, hosts: str | None) -> None:
+        """Replace one of the two, or both."""
+        job = directory / layout.CONTAINER / folder.JOB
+        try:
+            info = gzip.decompress((job / task_layout.JOB_INFO).read_bytes()).decode() if job_info is None else job_info
+            write_job(job, info, (job / task_layout.HOSTS).read_text() if hosts is None else hosts)
+        except (FileNotFoundError, NotADirectoryError):  # it has ended, and is forgotten
+            return
+        except OSError as error:
+            raise EngineError(f"what task {directory.name} is told of its job could not be written: {error}") from error
+
+    def _kill(self, uid: TaskUid) -> bool:
+        """End what is left of a task, its container with it."""
+        ended = super()._kill(uid)
+        container = self.live(uid) / layout.CONTAINER / folder.ID
+        return self.podman.ask(remove_words(str(container))) is not None and ended
+
+    def forget(self, uid: TaskUid) -> None:
+        """Put the task away, without its container. Raises EngineError when it has not ended."""
+        super().forget(uid)
+        self._networks.clear(self.uids())
+
+    def clear_abandoned(self) -> None:
+        """Also remove containers of tasks that are not known, and networks without a task."""
+        super().clear_abandoned()
+        root, live = str(self.root), self.uids()
+        listed = self.podman.ask(["ps", "--all", f"--filter=label={LABEL}={root}", "--format={{.Names}}"])
+        for name in {*(listed or "").split()} - {container_name(root, uid) for uid in live}:
+            self.podman.ask(["rm", "--force", "--ignore", "--time=0", name])
+        self._networks.clear(live)
