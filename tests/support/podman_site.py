@@ -12,13 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from backend.runtime.bundle.__main__ import ARCHIVE, built
 from tests.kubernetes.cluster import images, programs
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "kubernetes-runtime"
 NAME = "localhost/jupyter-pai/runtime"
 LIMIT_S = 300.0
-NEEDED = ("podman", "runc", "iptables")
+CONTAINERS = "containers"
+"""The group of all tests that use it: two Podmans that do not know of each other take the same addresses."""
+NEEDED = ("podman", "runc", "iptables", "go", "gcc", "patchelf")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,16 @@ def lacking() -> list[str]:
     """What containers of tests need and this machine has not."""
     lacks = [] if sys.platform == "linux" and os.geteuid() == 0 else ["root on Linux"]
     return lacks + [program for program in NEEDED if shutil.which(program) is None]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodmanSite]:
+    """A site for all tests of a worker; they are skipped with the reason where there can be none, and fail in CI."""
+    if lacks := lacking():
+        words = f"no containers here without {', '.join(lacks)}"
+        pytest.fail(words) if os.environ.get("CI") else pytest.skip(words)
+    with podman_site(tmp_path_factory.mktemp("podman") / "site") as made:
+        yield made
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import threading
 from pathlib import Path
 
 from pai_backend.engine.base import EngineError, TaskPlan
 from pai_backend.engine.bundle import layout as task_layout
-from pai_backend.engine.containers.networks import JobNetwork, JobNetworks
+from pai_backend.engine.containers.networks import JobNetworks
 from pai_backend.engine.containers.podman import LABEL, container_name, has_peers, remove_words
 from pai_backend.engine.containers.programs import Podman
 from pai_backend.engine.containers.runtime import Runtime
@@ -32,32 +33,36 @@ class ContainerDirectories(TaskDirectories):
         self._most = most_processes
         self.podman = Podman(settings.podman)
         self._networks = JobNetworks(root, self.podman)
+        self._telling = threading.Lock()
+        """Held while what tasks are told of their job is read and written again."""
         self._runtime = Runtime(root, self.podman, settings.runtime_image or "")
 
     def build(self, plan: TaskPlan) -> None:
         """Make the task's directory, and the network of its job. Raises EngineError, OSError, ValueError."""
         settings = self._container_settings.model_copy(update={"podman": self.podman.path})
         runtime = self._runtime.directory()
-        address, network = self._networks.place(plan)
         bounds = bounds_of(plan, self._most, held=self._held)
-        hosts = hosts_text(network.hosts, plan.job_placed)
-        build_contained_task(self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds)
+        with self._networks.placing(plan) as (address, network):
+            hosts = hosts_text(network.hosts, plan.job_placed)
+            build_contained_task(self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds)
         if has_peers(plan):
-            self._tell_peers(plan, network)
+            self._tell_peers(plan)
 
-    def _tell_peers(self, plan: TaskPlan, network: JobNetwork) -> None:
-        """Write the addresses of a job's tasks for those that were started before."""
-        hosts = hosts_text(network.hosts, plan.job_placed)
-        for uid in self.uids() - {plan.uid}:
-            directory = self.live(uid)
-            if job_of(uid) == job_of(plan.uid) and not (directory / layout.EXIT).exists():
-                self._write_job(directory, None, hosts)
+    def _tell_peers(self, plan: TaskPlan) -> None:
+        """Write the addresses of a job's tasks for all that are live: others may be starting, too."""
+        job = job_of(plan.uid)
+        with self._telling:
+            hosts = hosts_text(self._networks.hosts(job, plan.job_attempt), plan.job_placed)
+            for uid in self.uids():
+                if job_of(uid) == job and not (self.live(uid) / layout.EXIT).exists():
+                    self._write_job(self.live(uid), None, hosts)
 
     def refresh(self, uid: TaskUid, job_info: str) -> None:
         """Replace the job info of a task that is not over. Raises EngineError."""
         directory = self.live(uid)
         if self.find(uid) == directory and not (directory / layout.EXIT).exists():
-            self._write_job(directory, job_info, None)
+            with self._telling:
+                self._write_job(directory, job_info, None)
 
     @staticmethod
     def _write_job(directory: Path, job_info: str | None, hosts: str | None) -> None:
@@ -74,13 +79,19 @@ class ContainerDirectories(TaskDirectories):
     def _kill(self, uid: TaskUid) -> bool:
         """End what is left of a task, its container with it."""
         ended = super()._kill(uid)
+        return self._remove(uid) and ended
+
+    def _remove(self, uid: TaskUid) -> bool:
+        """Remove the container of a live task, whatever it does; False when Podman refused."""
         container = self.live(uid) / layout.CONTAINER / folder.ID
-        return self.podman.ask(remove_words(str(container))) is not None and ended
+        return self.podman.ask(remove_words(str(container))) is not None
 
     def forget(self, uid: TaskUid) -> None:
         """Put the task away, without its container. Raises EngineError when it has not ended."""
+        if self.find(uid) == self.live(uid) and (self.live(uid) / layout.EXIT).exists():
+            self._remove(uid)
         super().forget(uid)
-        self._networks.clear(self.uids())
+        self._networks.clear(self.uids)
 
     def clear_abandoned(self) -> None:
         """Also remove containers of tasks that are not known, and networks without a task."""
@@ -89,4 +100,4 @@ class ContainerDirectories(TaskDirectories):
         listed = self.podman.ask(["ps", "--all", f"--filter=label={LABEL}={root}", "--format={{.Names}}"])
         for name in {*(listed or "").split()} - {container_name(root, uid) for uid in live}:
             self.podman.ask(["rm", "--force", "--ignore", "--time=0", name])
-        self._networks.clear(live)
+        self._networks.clear(self.uids)

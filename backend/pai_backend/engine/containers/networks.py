@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -43,17 +44,29 @@ class JobNetworks:
         self._root = str(root)
         self._podman = podman
         self._lock = threading.Lock()
+        self._placing: list[JobUid] = []
+        """Jobs of tasks that are being started, which may not be among the live ones yet."""
 
-    def place(self, plan: TaskPlan) -> tuple[TaskAddress, JobNetwork]:
-        """The address of a task, in a network that exists. Raises EngineError."""
+    @contextmanager
+    def placing(self, plan: TaskPlan) -> Iterator[tuple[TaskAddress, JobNetwork]]:
+        """The address of a task, in a network that stays until the block has made the task a live one.
+
+        Raises EngineError.
+        """
         job, attempt = job_of(plan.uid), plan.job_attempt
         with self._lock:
-            network = self._network(job, attempt)
-            name = host_name(plan.role, plan.index)
-            if name not in network.hosts:
-                network.hosts[name] = _free(network)
-                self._write(network)
-            return TaskAddress(network.name, network.hosts[name]), network
+            self._placing.append(job)
+        try:
+            with self._lock:
+                network = self._network(job, attempt)
+                name = host_name(plan.role, plan.index)
+                if name not in network.hosts:
+                    network.hosts[name] = _free(network)
+                    self._write(network)
+            yield TaskAddress(network.name, network.hosts[name]), network
+        finally:
+            with self._lock:
+                self._placing.remove(job)
 
     def _network(self, job: JobUid, attempt: int) -> JobNetwork:
         name = network_name(self._root, job, attempt)
@@ -81,10 +94,15 @@ class JobNetworks:
         except OSError as error:
             raise EngineError(f"the address of a task could not be written down: {error}") from error
 
-    def clear(self, live: Iterable[TaskUid]) -> None:
+    def hosts(self, job: JobUid, attempt: int) -> dict[str, str]:
+        """The addresses that tasks of an attempt were given, by their names."""
+        known = self._read(network_name(self._root, job, attempt))
+        return known.hosts if known is not None else {}
+
+    def clear(self, live: Callable[[], Iterable[TaskUid]]) -> None:
         """Remove the networks of jobs without a live task. What Podman refuses is tried again the next time."""
-        jobs = {job_of(uid) for uid in live}
         with self._lock:
+            jobs = {*map(job_of, live()), *self._placing}
             for file in self._folder.glob("*"):
                 used = any(file.name.startswith(network_name(self._root, job, "")) for job in jobs)
                 if not used and self._podman.ask(["network", "rm", file.name]) is not None:

@@ -85,5 +85,5 @@ class Podman:
         try:
             return self.do(words)
         except EngineError as error:
-            log.debug("%s", error)
+            log.info("%s", error)
             return None

@@ -81,22 +81,24 @@ def bounds_of(plan: TaskPlan, most_processes: int, *, held: bool) -> TaskBounds:
 
 
 def write_job(directory: Path, job_info: str, hosts: str) -> None:
-    """Replace what the tasks of a job are told of it, as a whole: by a link that is exchanged, as kubelets do it.
+    """Replace what a task is told of its job, as a whole: by a link that is exchanged, as kubelets do it.
 
-    Raises OSError.
+    What was there before stays until the next time, for whoever is just reading it. Raises OSError.
     """
     made = f"..{secrets.token_hex(8)}"
+    current = directory / "..data"
+    before = os.readlink(current) if current.is_symlink() else ""
     info, names = compressed(job_info.encode()), hosts.encode()
     content = {task_layout.JOB_INFO: (info, READABLE), task_layout.HOSTS: (names, READABLE)}
     _directory(directory / made, content)
     link = directory / f"{made}.link"
     link.symlink_to(made)
-    os.rename(link, directory / "..data")
+    os.rename(link, current)
     for name in content:
         if not (directory / name).is_symlink():
             (directory / name).symlink_to(f"..data/{name}")
     for old in directory.glob("..????????????????"):
-        if old.name != made:
+        if old.name not in (made, before):
             shutil.rmtree(old, ignore_errors=True)
 
 
