@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,10 @@ CONTAINERS = "containers"
 NEEDED = ("podman", "runc", "iptables", "go", "gcc", "patchelf")
 
 
+class PodmanFailed(Exception):
+    """What Podman said."""
+
+
 @dataclass(frozen=True)
 class PodmanSite:
     """``environment`` is what programs are called with, so that they use it; images are in it already."""
@@ -36,13 +40,19 @@ class PodmanSite:
     busybox: str = images.BUSYBOX
 
     def podman(self, *words: str) -> str:
-        """What Podman prints. Raises CalledProcessError."""
+        """What Podman prints. Raises PodmanFailed."""
         done = subprocess.run(
             ["podman", *words], env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=LIMIT_S
         )
         if done.returncode != 0:
-            raise AssertionError(f"podman {' '.join(words)}: {done.stderr}")
+            raise PodmanFailed(f"podman {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
+
+    def load_scm_images(self, archive: Path, references: Sequence[str]) -> None:
+        """Load an image that documents of SCM know under several names."""
+        self.podman("load", "--quiet", "--input", str(archive))
+        for other in references[1:]:
+            self.podman("tag", references[0], other)
 
 
 def lacking() -> list[str]:

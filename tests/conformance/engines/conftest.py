@@ -127,9 +127,7 @@ def scm_images(room: Room, request: pytest.FixtureRequest) -> None:
     """Where images are, those that documents of SCM name: only their authors' registry has them."""
     if room.engine == "containers":
         site: PodmanSite = request.getfixturevalue("site")
-        site.podman("load", "--quiet", "--input", str(notebook_image.built(programs.images())))
-        for other in notebook_image.REFERENCES[1:]:
-            site.podman("tag", notebook_image.REFERENCES[0], other)
+        site.load_scm_images(notebook_image.built(programs.images()), notebook_image.REFERENCES)
     elif room.engine == "kubernetes":
         request.getfixturevalue("scm_images_on_nodes")
 

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,15 +113,29 @@ async def here(make: Callable[..., ContainerEngine], root: Path) -> AsyncIterato
         yield made
 
 
+BOMB = """
+import os, time
+for made in range(1000):
+    try:
+        if os.fork() == 0:
+            time.sleep(600)
+    except OSError as error:
+        print(made, error.strerror, flush=True)
+        break
+"""
+
+
 @pytest.mark.asyncio
 async def test_a_fork_bomb_hits_its_own_limit_alone(here: Running, plan: Plan) -> None:
-    bomb = plan("for i in $(seq 200); do sleep 30 & done 2>&1; echo over; kill $(jobs -p)", cpus=1, memory_mb=256)
+    bomb = plan(f"exec python3 -c '{BOMB}'", cpus=1, memory_mb=256)
     other = plan("for i in $(seq 40); do sleep 0.1 & done; wait; echo fine", "j2")
     await here.engine.start(bomb)
     await here.engine.start(other)
     assert (await here.ended(other)).code == 0
     await here.ended(bomb)
-    assert b"fork" in await here.log(bomb, LogStream.ALL)
+    made, why = (await here.log(bomb)).split(maxsplit=1)
+    assert 40 < int(made) < 60
+    assert why == b"Resource temporarily unavailable\n"
 
 
 @pytest.mark.asyncio
@@ -284,6 +298,47 @@ async def test_a_mount_is_each_users_own_and_may_be_read_only(
         await here.ended(task)
         assert await here.log(task) == b"bobrefused\n"
     assert (tmp_path / "disk" / "bob" / "new").exists()
+
+
+CDI = {
+    "cdiVersion": "0.5.0",
+    "kind": "nvidia.com/gpu",
+    "devices": [
+        {
+            "name": "977",
+            "containerEdits": {
+                "env": ["PAI_TEST_GPU=977"],
+                "deviceNodes": [{"path": "/dev/pai-test-gpu977", "hostPath": "/dev/null"}],
+            },
+        }
+    ],
+}
+
+
+@pytest.fixture
+def described_gpu() -> Iterator[None]:
+    """A GPU that does not exist, described as NVIDIA's toolkit describes them, beside those that do."""
+    spec = Path("/var/run/cdi") / f"jupyter-pai-test-{os.getpid()}.json"
+    spec.parent.mkdir(exist_ok=True)
+    spec.write_text(json.dumps(CDI))
+    yield
+    spec.unlink()
+
+
+@pytest.mark.asyncio
+async def test_a_task_gets_the_gpus_of_its_place_by_cdi_and_no_others(
+    here: Running, plan: Plan, described_gpu: None
+) -> None:
+    place = PLACEMENT.model_copy(update={"gpus": (977,), "gpu_type": "TITANX"})
+    command = "echo ${PAI_TEST_GPU-none} $NVIDIA_VISIBLE_DEVICES; test -c /dev/pai-test-gpu977 && echo device"
+    tasks = [plan(command, "j1", placement=place), plan(command, "j2")]
+    unknown = plan(command, "j3", placement=place.model_copy(update={"gpus": (978,)}))
+    for each in (*tasks, unknown):
+        await here.engine.start(each)
+    assert [(await here.ended(each)).reason for each in tasks] == ["exited", "exited"]
+    assert [await here.log(each) for each in tasks] == [b"977 none\ndevice\n", b"none none\n"]
+    end = await here.ended(unknown)
+    assert (end.reason, "nvidia.com/gpu=978" in end.message) == ("start-failed", True)
 
 
 @pytest.mark.asyncio

@@ -1,4 +1,4 @@
-"""What images are fetched with, as ``docker login`` keeps it: kubelets and Podman read it alike.
+"""The names of images, and what they are fetched with as ``docker login`` keeps it: kubelets and Podman read it alike.
 
 Source: Kubernetes "Images", config.json; containers-auth.json(5).
 """
@@ -22,6 +22,17 @@ def docker_config(login: RegistryLogin, image: str) -> bytes:
     both = base64.b64encode(f"{login.username}:{password}".encode()).decode()
     entry: Mapping[str, str] = {"username": login.username, "password": password, "auth": both}
     return json.dumps({"auths": {registry_of(login.registry_uri, image): entry}}).encode()
+
+
+def full_reference(image: str) -> str:
+    """The name of an image with its registry, as kubelets complete it: of Docker Hub where it names none.
+
+    Source: the distribution project's reference grammar, familiar names. What is no name of an image stays none.
+    """
+    first, slash, _ = image.partition("/")
+    if slash and ("." in first or ":" in first or first == "localhost"):
+        return image
+    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
 
 
 def registry_of(uri: str, image: str) -> str:

@@ -34,7 +34,7 @@ class ContainerDirectories(TaskDirectories):
         self.podman = Podman(settings.podman)
         self._networks = JobNetworks(root, self.podman)
         self._telling = threading.Lock()
-        """Held while what tasks are told of their job is read and written again."""
+        """Held while the job info and hosts of tasks are read and written again."""
         self._runtime = Runtime(root, self.podman, settings.runtime_image or "")
 
     def build(self, plan: TaskPlan) -> None:
@@ -74,7 +74,7 @@ class ContainerDirectories(TaskDirectories):
         except (FileNotFoundError, NotADirectoryError):  # it has ended, and is forgotten
             return
         except OSError as error:
-            raise EngineError(f"what task {directory.name} is told of its job could not be written: {error}") from error
+            raise EngineError(f"the job info of task {directory.name} could not be written: {error}") from error
 
     def _kill(self, uid: TaskUid) -> bool:
         """End what is left of a task, its container with it."""

@@ -1,4 +1,4 @@
-"""The command lines that Podman is called with. Pure: what there is to decide has been decided.
+"""The command lines that Podman is called with. Pure.
 
 Source: podman-run(1), podman-pull(1), podman-network-create(1) of 4.3.1 and 5.4.2; the specification of CDI.
 """
@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pai_backend.engine.base import StartRefused
 from pai_backend.engine.bundle import layout
 from pai_backend.engine.bundle.host_names import host_name
+from pai_backend.engine.bundle.registry_login import full_reference
 from pai_backend.engine.local.shim import container_folder as folder
-from pai_backend.model.container_settings import ContainerSettings
+from pai_backend.model.container_settings import ContainerMount, ContainerSettings
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.plan import TaskPlan
 
 LABEL: Final = "jupyter-pai.root"
 """Of containers and networks: the directory of the engine that they belong to."""
+_PLAIN_NAME = re.compile(r"[\w.@+-]+")
 NO_DEVICES: Final = "none"
 """Keeps hooks of container runtimes from giving a task the GPUs that its image asks for in a variable."""
 
@@ -96,7 +100,7 @@ def run_words(
     words += [f"--env={name}={value}" for name, value in _variables(plan, address).items()]
     words += [f"--device={name}" for name in devices(plan)]
     words += [f"--volume={volume}" for volume in _volumes(plan, settings, places)]
-    return [*words, *settings.arguments, plan.image]
+    return [*words, *settings.arguments, "--", full_reference(plan.image)]
 
 
 def _bounds(plan: TaskPlan, bounds: TaskBounds) -> Iterator[str]:
@@ -122,7 +126,7 @@ def _variables(plan: TaskPlan, address: TaskAddress) -> Mapping[str, str]:
 
 
 def devices(plan: TaskPlan) -> list[str]:
-    """The CDI names of a task's GPUs, as ``nvidia-ctk cdi generate`` gives them; simulated ones are none."""
+    """The CDI names of a task's GPUs, as ``nvidia-ctk cdi generate`` gives them; simulated GPUs have no name."""
     real = plan.placement.gpus if not plan.placement.simulated_gpu else ()
     return [f"nvidia.com/gpu={index}" for index in real]
 
@@ -137,10 +141,18 @@ def _volumes(plan: TaskPlan, settings: ContainerSettings, places: TaskPlaces) ->
     if has_peers(plan):
         yield f"{places.folder}/{folder.STATE}/{layout.HOSTS_FILE}:/etc/hosts"
     for mount in settings.mounts:
-        yield f"{mount.source.replace('{user}', plan.user)}:{mount.place}{':ro' if mount.read_only else ''}"
+        yield f"{_source(mount, plan.user)}:{mount.place}{':ro' if mount.read_only else ''}"
     for storage in plan.storages:
         if storage.uri.startswith("/"):
             yield f"{storage.uri}:{storage.mount_path}"
+
+
+def _source(mount: ContainerMount, user: str) -> str:
+    if "{user}" not in mount.source:
+        return mount.source
+    if not _PLAIN_NAME.fullmatch(user) or user.strip(".") == "":
+        raise StartRefused(f"{mount.source} has no place for the user {user!r}: their name is no name of a directory")
+    return mount.source.replace("{user}", user)
 
 
 def has_peers(plan: TaskPlan) -> bool:
@@ -153,7 +165,15 @@ def pull_words(plan: TaskPlan, settings: ContainerSettings, places: TaskPlaces) 
     if settings.pull == "never":
         return []
     login = [f"--authfile={places.folder}/{folder.LOGIN}"] if plan.image_login is not None else []
-    return [settings.podman, "pull", *login, plan.image]
+    # With its transport: a document must not name a file of the machine, as "docker-archive:/srv/others.tar" would.
+    return [settings.podman, "pull", *login, "--", f"docker://{full_reference(plan.image)}"]
+
+
+def is_here_words(plan: TaskPlan, settings: ContainerSettings) -> list[str]:
+    """What succeeds where a task's image need not be fetched; none when it always is."""
+    if settings.pull == "always":
+        return []
+    return [settings.podman, "image", "exists", "--", full_reference(plan.image)]
 
 
 def remove_words(container: str) -> list[str]:

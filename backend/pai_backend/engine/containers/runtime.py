@@ -50,5 +50,5 @@ class Runtime:
                 ]
             )
             if not (place / _SUMS).exists():
-                raise EngineError(f"containers.runtime_image: {self._image} is no image of the runtime bundle")
+                raise EngineError(f"containers.runtime_image: {self._image} does not hold the runtime bundle")
         return place

@@ -61,7 +61,7 @@ def build_contained_task(
         write_job(inside / folder.JOB, plan.job_info, hosts)
         lines = {
             folder.RUN: podman.run_words(plan, settings, root, places, address, bounds),
-            folder.IS_HERE: [] if settings.pull == "always" else [settings.podman, "image", "exists", plan.image],
+            folder.IS_HERE: podman.is_here_words(plan, settings),
             folder.PULL: podman.pull_words(plan, settings, places),
             folder.REMOVE: [settings.podman, *podman.remove_words(f"{places.folder}/{folder.ID}")],
         }
@@ -81,9 +81,9 @@ def bounds_of(plan: TaskPlan, most_processes: int, *, held: bool) -> TaskBounds:
 
 
 def write_job(directory: Path, job_info: str, hosts: str) -> None:
-    """Replace what a task is told of its job, as a whole: by a link that is exchanged, as kubelets do it.
+    """Replace the job info and the hosts of a task as a whole: a link is exchanged, as kubelets do it.
 
-    What was there before stays until the next time, for whoever is just reading it. Raises OSError.
+    The files before stay until the next time: a launcher may just be reading them. Raises OSError.
     """
     made = f"..{secrets.token_hex(8)}"
     current = directory / "..data"

@@ -21,6 +21,7 @@ from pai_backend.engine.local.shim.supervise import CommandSupervisor, ProgramEn
 BEGIN_LOOK_S = 0.02  # how often it is looked whether the command runs, once its container does
 LOOK_S = 0.25  # how often a task that would be kept is asked whether its command still runs
 _CONTAINER = layout.CONTAINER
+_MOST_BYTES = 65536  # of a record: the task may write it as long as it likes
 
 
 def run(launch: Launch, control: int, capture: Capture, root: str) -> None:
@@ -93,8 +94,8 @@ def _init() -> processes.Process:
 
 
 def _text(name: str) -> str:
-    with open(f"{_CONTAINER}/{name}", encoding="utf-8", errors="replace") as file:
-        return file.read().strip()
+    with open(f"{_CONTAINER}/{name}", "rb") as file:
+        return file.read(_MOST_BYTES).decode("utf-8", "replace").strip()
 
 
 def _copy(pipes: Pipes, capture: Capture) -> None:
@@ -215,10 +216,15 @@ def _record() -> dict[str, object] | None:
         said = json.loads(_text(folder.RECORD))
         code, number, reason = said["code"], said["signal"], said["reason"]
         causer, message = said["causer"], str(said["message"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    numbers = (code is None or (type(code) is int and 0 <= code <= 255), number is None or type(number) is int)
-    if not all(numbers) or reason not in _REASONS or causer not in ("user", "resource", "platform"):
+    if not (_within(code, 0, 255) and _within(number, 1, 64)) or (code is not None and number is not None):
+        return None
+    if str(reason) not in _REASONS or str(causer) not in ("user", "resource", "platform"):
         return None
     status = code if code is not None else 128 + number if number is not None else 255
     return {"code": code, "signal": number, "reason": reason, "causer": causer, "message": message, "status": status}
+
+
+def _within(number: object, least: int, most: int) -> bool:
+    return number is None or (type(number) is int and least <= number <= most)
