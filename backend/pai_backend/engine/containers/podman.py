@@ -151,7 +151,7 @@ def _source(mount: ContainerMount, user: str) -> str:
     if "{user}" not in mount.source:
         return mount.source
     if not _PLAIN_NAME.fullmatch(user) or user.strip(".") == "":
-        raise StartRefused(f"{mount.source} has no place for the user {user!r}: their name is no name of a directory")
+        raise StartRefused(f"{mount.source} has no place for the user {user!r}: a directory cannot have that name")
     return mount.source.replace("{user}", user)
 
 
