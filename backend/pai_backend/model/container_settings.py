@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from pai_backend.model.base import Model
 from pai_backend.model.pod_settings import MountPath
@@ -37,6 +38,17 @@ class ContainerMount(Model):
 class ContainerSettings(Model):
     """How tasks become containers of this machine."""
 
+    @field_validator("addresses")
+    @classmethod
+    def _is_a_network(cls, value: str) -> str:
+        try:
+            network = ipaddress.IPv4Network(value)
+        except ValueError as error:
+            raise ValueError(f"{error}; write a network such as 10.201.0.0/16") from None
+        if network.prefixlen > 24:
+            raise ValueError(f"{value} has room for a few jobs only; give at least a /24")
+        return value
+
     podman: str = Field(
         default="podman", min_length=1, description="The program, by name or path: Podman 4.3 or later."
     )
@@ -49,6 +61,10 @@ class ContainerSettings(Model):
     pull: Literal["missing", "always", "never"] = Field(
         default="missing",
         description="When the image of a task is fetched: where it is not here, before each start, never.",
+    )
+    addresses: str = Field(
+        default="10.201.0.0/16",
+        description="Private addresses for the networks of jobs, which nothing else near the machine has.",
     )
     mounts: tuple[ContainerMount, ...] = Field(default=(), description="Directories that every task has.")
     arguments: tuple[str, ...] = Field(

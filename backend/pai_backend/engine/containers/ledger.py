@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import threading
+import time
 from pathlib import Path
 
 from pai_backend.engine.base import EngineError, TaskPlan
 from pai_backend.engine.bundle import layout as task_layout
 from pai_backend.engine.containers.networks import JobNetworks
-from pai_backend.engine.containers.podman import LABEL, container_name, has_peers, remove_words
-from pai_backend.engine.containers.programs import Podman
+from pai_backend.engine.containers.podman import LABEL, container_name, has_peers, is_here_words, remove_words
+from pai_backend.engine.containers.programs import LIMIT_S, Podman
 from pai_backend.engine.containers.runtime import Runtime
 from pai_backend.engine.containers.task_directory import bounds_of, build_contained_task, hosts_text, write_job
 from pai_backend.engine.local import layout
@@ -18,6 +19,9 @@ from pai_backend.engine.local.ledger import TaskDirectories
 from pai_backend.engine.local.shim import container_folder as folder
 from pai_backend.model.container_settings import ContainerSettings
 from pai_backend.model.ids import TaskUid, job_of
+
+SEEN_S = 30.0
+"""So long an image that was here is taken to be here: to ask costs a fifth of a start, and only hands remove images."""
 
 
 class ContainerDirectories(TaskDirectories):
@@ -32,7 +36,9 @@ class ContainerDirectories(TaskDirectories):
         self._held = held
         self._most = most_processes
         self.podman = Podman(settings.podman)
-        self._networks = JobNetworks(root, self.podman)
+        self._networks = JobNetworks(root, self.podman, settings.addresses)
+        self._seen: dict[str, float] = {}
+        """When an image was seen here, on the monotonic clock."""
         self._telling = threading.Lock()
         """Held while the job info and hosts of tasks are read and written again."""
         self._runtime = Runtime(root, self.podman, settings.runtime_image or "")
@@ -42,9 +48,16 @@ class ContainerDirectories(TaskDirectories):
         settings = self._container_settings.model_copy(update={"podman": self.podman.path})
         runtime = self._runtime.directory()
         bounds = bounds_of(plan, self._most, held=self._held)
-        with self._networks.placing(plan) as (address, network):
-            hosts = hosts_text(network.hosts, plan.job_placed)
-            build_contained_task(self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds)
+        look = settings.pull == "missing" and self._seen.get(plan.image, 0.0) < time.monotonic() - SEEN_S
+        looking = self.podman.begin(is_here_words(plan)) if look else None
+        with self._networks.placing(plan) as (address, known):
+            hosts = hosts_text(known, plan.job_placed)
+            pulls = settings.pull == "always" or (looking is not None and looking.wait(LIMIT_S) != 0)
+            if looking is not None and not pulls:
+                self._seen[plan.image] = time.monotonic()
+            build_contained_task(
+                self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds, pulls=pulls
+            )
         if has_peers(plan):
             self._tell_peers(plan)
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.bundle import layout
@@ -18,7 +18,7 @@ from pai_backend.engine.bundle.host_names import host_name
 from pai_backend.engine.bundle.registry_login import full_reference
 from pai_backend.engine.local.shim import container_folder as folder
 from pai_backend.model.container_settings import ContainerMount, ContainerSettings
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import TaskPlan
 
 LABEL: Final = "jupyter-pai.root"
@@ -70,9 +70,9 @@ def container_name(root: str, uid: TaskUid) -> str:
     return f"{prefix(root)}{uid}"
 
 
-def network_name(root: str, job: JobUid, attempt: int | Literal[""]) -> str:
-    """The name of the network of an attempt of a job; without one, what the names of all of them begin with."""
-    return f"{prefix(root)}{job}-a{attempt}"
+def network_name(root: str, number: int) -> str:
+    """The name of one of its networks, which one job after the other has."""
+    return f"{prefix(root)}{number}"
 
 
 def run_words(
@@ -161,19 +161,15 @@ def has_peers(plan: TaskPlan) -> bool:
 
 
 def pull_words(plan: TaskPlan, settings: ContainerSettings, places: TaskPlaces) -> list[str]:
-    """What fetches a task's image; none when it never is."""
-    if settings.pull == "never":
-        return []
+    """What fetches a task's image."""
     login = [f"--authfile={places.folder}/{folder.LOGIN}"] if plan.image_login is not None else []
     # With its transport: a document must not name a file of the machine, as "docker-archive:/srv/others.tar" would.
     return [settings.podman, "pull", *login, "--", f"docker://{full_reference(plan.image)}"]
 
 
-def is_here_words(plan: TaskPlan, settings: ContainerSettings) -> list[str]:
-    """What succeeds where a task's image need not be fetched; none when it always is."""
-    if settings.pull == "always":
-        return []
-    return [settings.podman, "image", "exists", "--", full_reference(plan.image)]
+def is_here_words(plan: TaskPlan) -> list[str]:
+    """What succeeds where a task's image need not be fetched. Without the program."""
+    return ["image", "exists", "--", full_reference(plan.image)]
 
 
 def remove_words(container: str) -> list[str]:
@@ -184,7 +180,7 @@ def remove_words(container: str) -> list[str]:
     return ["rm", "--force", "--ignore", "--time=0", f"--cidfile={container}"]
 
 
-def network_words(root: str, job: JobUid, attempt: int) -> list[str]:
-    """What makes the network of an attempt; isolated ones reach no other isolated one. Without the program."""
-    own = [f"--label={LABEL}={root}", network_name(root, job, attempt)]
+def network_words(root: str, number: int, subnet: str) -> list[str]:
+    """What makes a network; isolated ones reach no other isolated one. Without the program."""
+    own = [f"--label={LABEL}={root}", f"--subnet={subnet}", network_name(root, number)]
     return ["network", "create", "--opt=isolate=true", "--disable-dns", *own]

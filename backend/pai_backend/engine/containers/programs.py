@@ -80,6 +80,19 @@ class Podman:
             raise EngineError(f"podman {words[0]} failed: {said[-1]}")
         return done.stdout.decode(errors="replace")
 
+    def begin(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start it, for who asks for its status later: 0 or not. Raises EngineError."""
+        try:
+            return subprocess.Popen(
+                [self.path, *words],
+                env=podman_environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except OSError as error:
+            raise EngineError(f"podman {words[0]} failed: {error}") from error
+
     def ask(self, words: Sequence[str]) -> str | None:
         """The same; None when it fails, which is logged."""
         try:

@@ -38,11 +38,13 @@ def build_contained_task(
     address: TaskAddress,
     hosts: str,
     bounds: TaskBounds,
+    *,
+    pulls: bool,
 ) -> None:
     """Make the directory of a new task; no-op when it is there already.
 
-    ``hosts`` are the lines of its peers. Raises OSError when the disk refuses, ValueError or StartRefused when the plan
-    can never be executed.
+    ``hosts`` are the lines of its peers; ``pulls``: whether its image is fetched first. Raises OSError when the disk
+    refuses, ValueError or StartRefused when the plan can never be executed.
     """
     root = str(directory.parent.parent)
     places = TaskPlaces(str(runtime), str(directory / layout.WORK), str(directory / layout.CONTAINER))
@@ -61,8 +63,7 @@ def build_contained_task(
         write_job(inside / folder.JOB, plan.job_info, hosts)
         lines = {
             folder.RUN: podman.run_words(plan, settings, root, places, address, bounds),
-            folder.IS_HERE: podman.is_here_words(plan, settings),
-            folder.PULL: podman.pull_words(plan, settings, places),
+            folder.PULL: podman.pull_words(plan, settings, places) if pulls else [],
             folder.REMOVE: [settings.podman, *podman.remove_words(f"{places.folder}/{folder.ID}")],
         }
         for name, words in lines.items():

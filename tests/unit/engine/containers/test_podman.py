@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan
 from pai_backend.engine.bundle.registry_login import docker_config, full_reference
-from pai_backend.engine.containers.networks import JobNetwork, _free
+from pai_backend.engine.containers.networks import JobNetwork, free_address, free_subnet
 from pai_backend.engine.containers.podman import (
     TaskAddress,
     TaskBounds,
@@ -22,7 +26,7 @@ from pai_backend.engine.containers.podman import (
 )
 from pai_backend.engine.containers.task_directory import hosts_text, write_job
 from pai_backend.model.container_settings import ContainerMount, ContainerSettings
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import RegistryLogin, TeamStorage
 
@@ -95,14 +99,13 @@ def test_only_a_task_with_peers_has_a_hosts_file_of_the_launchers() -> None:
     assert [word for word in words(plan(job_tasks=2)) if word.endswith(":/etc/hosts")]
 
 
-def test_an_image_is_pulled_with_a_file_and_never_when_that_is_said() -> None:
+def test_an_image_is_pulled_with_the_login_of_a_file() -> None:
     login = RegistryLogin(username="ann", password=SecretStr("the-secret"), registry_uri="registry.lab:5000")
     made = plan(image_login=login)
     assert pull_words(made, SETTINGS, PLACES) == [
         *("/usr/bin/podman", "pull", "--authfile=/r/tasks/t/container/auth.json", "--"),
         "docker://docker.io/library/python:3",
     ]
-    assert pull_words(made, SETTINGS.model_copy(update={"pull": "never"}), PLACES) == []
     assert list(json.loads(docker_config(login, made.image))["auths"]) == ["registry.lab:5000"]
 
 
@@ -136,20 +139,38 @@ def test_a_user_whose_name_is_no_directory_gets_no_directory_of_others(user: str
 
 
 def test_names_of_two_engines_on_one_machine_differ() -> None:
-    uid, job = TaskUid("j1-0-0-0"), JobUid("j1")
-    assert container_name("/a", uid) != container_name("/b", uid)
-    assert network_name("/a", job, 0) != network_name("/b", job, 0)
-    assert network_name("/a", job, 12).startswith(network_name("/a", job, ""))
-    assert not network_name("/a", JobUid("j11"), 0).startswith(network_name("/a", job, ""))
+    assert container_name("/a", TaskUid("j1-0-0-0")) != container_name("/b", TaskUid("j1-0-0-0"))
+    assert network_name("/a", 0) != network_name("/b", 0)
 
 
 def test_addresses_are_given_in_order_until_the_network_is_full() -> None:
-    network = JobNetwork("net", "10.89.0.0/29", {})
+    network = JobNetwork(0, "10.89.0.0/29", "j1")
     for number in range(2, 7):
-        network.hosts[f"worker-{number}"] = _free(network)
+        network.hosts[f"worker-{number}"] = free_address(network)
     assert list(network.hosts.values()) == [f"10.89.0.{number}" for number in range(2, 7)]
+    assert network.room == len(network.hosts)
     with pytest.raises(EngineError, match="no address left"):
-        _free(network)
+        free_address(network)
+
+
+@given(st.lists(st.integers(1, 500), max_size=30))
+def test_networks_have_room_for_their_tasks_and_do_not_overlap(sizes: list[int]) -> None:
+    pool, made = IPv4Network("10.201.0.0/16"), list[str]()
+    for tasks in sizes:
+        try:
+            made.append(free_subnet(pool, made, tasks))
+        except EngineError:
+            assert sum(IPv4Network(each).num_addresses for each in made) > 2**16 // 4
+            continue
+        assert JobNetwork(0, made[-1]).room >= tasks
+    networks = [IPv4Network(each) for each in made]
+    assert all(each.subnet_of(pool) for each in networks)
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(networks, 2))
+
+
+def test_more_tasks_than_addresses_are_refused() -> None:
+    with pytest.raises(EngineError, match=r"no room for a network of 400 tasks; see containers\.addresses"):
+        free_subnet(IPv4Network("10.0.0.0/24"), [], 400)
 
 
 def test_hosts_are_complete_when_every_placed_task_has_an_address() -> None:
@@ -179,3 +200,9 @@ def test_a_job_is_replaced_as_a_whole_and_the_version_before_stays_for_its_reade
 def test_a_mount_that_cannot_be_is_refused(given: dict[str, str], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         ContainerMount.model_validate(given)
+
+
+@pytest.mark.parametrize("addresses", ["10.201.0.0/30", "10.201.0.1/16", "everything", "fd00::/64"])
+def test_addresses_that_cannot_be_are_refused(addresses: str) -> None:
+    with pytest.raises(ValidationError, match="addresses"):
+        ContainerSettings(addresses=addresses)

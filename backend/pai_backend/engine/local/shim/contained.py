@@ -54,7 +54,7 @@ def run(launch: Launch, control: int, capture: Capture, root: str) -> None:
 def _image_is_here(launch: Launch, control: int, capture: Capture, root: str) -> bool:
     """Whether the container may be made now; if not, the task's exit is written."""
     pull = folder.words(f"{_CONTAINER}/{folder.PULL}")
-    if not pull or _done(launch, folder.IS_HERE) == 0:
+    if not pull:
         return True
     os.close(os.open(f"{_CONTAINER}/{folder.PULLING}", os.O_WRONLY | os.O_CREAT, 0o600))
     what = Program("that fetches the image", "its image was fetched", "image-pull-failed", says_on_stderr=True)

@@ -1,12 +1,11 @@
 """Names of what lies in the folder ``layout.CONTAINER`` of a task that runs in a container. (The shim imports little.)
 
-``run``, ``is-here``, ``pull`` and ``remove`` hold the words of command lines, each ended by NUL; with an empty one
+``run``, ``pull`` and ``remove`` hold the words of command lines, each ended by NUL; with an empty one
 nothing is done. ``engine.containers.podman`` makes them.
 """
 
 RUN = "run"  # starts the container, and returns once it runs
-IS_HERE = "is-here"  # succeeds where the image need not be fetched
-PULL = "pull"  # fetches it
+PULL = "pull"  # fetches the image; empty where it is here
 REMOVE = "remove"  # removes the container, whatever it does
 
 ID = "id"  # the container's identity, in Podman's words
