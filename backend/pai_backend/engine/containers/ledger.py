@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import threading
 import time
 from pathlib import Path
@@ -48,7 +49,7 @@ class ContainerDirectories(TaskDirectories):
         settings = self._container_settings.model_copy(update={"podman": self.podman.path})
         runtime = self._runtime.directory()
         bounds = bounds_of(plan, self._most, held=self._held)
-        look = settings.pull == "missing" and self._seen.get(plan.image, 0.0) < time.monotonic() - SEEN_S
+        look = settings.pull == "missing" and self._seen.get(plan.image, -math.inf) < time.monotonic() - SEEN_S
         looking = self.podman.begin(is_here_words(plan)) if look else None
         with self._networks.placing(plan) as (address, known):
             hosts = hosts_text(known, plan.job_placed)

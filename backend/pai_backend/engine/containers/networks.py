@@ -38,7 +38,7 @@ Network = ipaddress.IPv4Network
 
 @dataclass
 class JobNetwork:
-    """A network, whose it is (nobody's without a job), and the addresses in it by the names of tasks."""
+    """A network, the job that has it (none: it is spare), and the addresses in it by the names of tasks."""
 
     number: int
     subnet: str
