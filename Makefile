@@ -36,11 +36,14 @@ install: .venv/.installed ## Install everything into .venv, editable
 	@tools/install $(PYTHON)
 	@touch $@
 
-demo: install ## Run the main job, from submit to SSH; make demo ENGINE=kubernetes runs it on real Kubernetes nodes
+demo: install ## Run the main job, from submit to SSH; ENGINE=containers runs it in containers, ENGINE=kubernetes on real Kubernetes nodes
 ifeq ($(ENGINE),kubernetes)
 	@tools/system-packages kubernetes
 	@tools/system-packages runtime
 	@$(BIN)/python -m examples.demo_kubernetes
+else ifeq ($(ENGINE),containers)
+	@tools/system-packages containers
+	@$(BIN)/python -m examples.demo_containers
 else
 	@$(BIN)/python examples/demo.py
 endif
@@ -138,6 +141,9 @@ crash: install ## Kill the backend KILLS times under a stream of jobs; with ENGI
 ifeq ($(ENGINE),kubernetes)
 	@tools/system-packages kubernetes
 	@$(BIN)/python -m tests.kubernetes.faults --kills $(KILLS) --jobs $(JOBS)
+else ifeq ($(ENGINE),containers)
+	@tools/system-packages containers
+	@$(BIN)/python -m tests.crash --containers --kills $(KILLS) --jobs $(JOBS)
 else
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --jobs $(JOBS)
 endif

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias
 
-from bench import api, attacks, documents, interactive, listing, local, nodes, panel, queue, scheduling
+from bench import api, attacks, containers, documents, interactive, listing, local, nodes, panel, queue, scheduling
 from bench.figures import CannotRun, Figure, compare, load_floors, row
 from bench.kubernetes import following, reacting, scale, starting
 from bench.quality import figures as quality
@@ -32,6 +32,7 @@ BENCHES: dict[str, Bench] = {
     "attack-guesses": attacks.guesses,
     "attack-idle": attacks.idle,
     "attack-texts": attacks.texts,
+    "containers": containers.measure,
     "documents": documents.measure,
     "kernels": interactive.kernels,
     "kubernetes": following.measure,

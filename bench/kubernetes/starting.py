@@ -32,7 +32,7 @@ from bench.kubernetes.processors import quiet
 from bench.processes import running
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.endpoint import Endpoint
-from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes.pods.security import pod_security
 from pai_backend.model.pod_settings import PodSettings
 from tests.kubernetes.cluster import images

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import random
 import sys
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.crash.campaign import Campaign
+from tests.support.podman_site import podman_site
 
 
 def main() -> int:
@@ -22,12 +24,18 @@ def main() -> int:
     parser.add_argument(
         "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="repeat a run's choices"
     )
+    parser.add_argument("--containers", action="store_true", help="run tasks in containers of Podman")
     parser.add_argument("--keep", type=Path, help="use this directory and leave it for inspection")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="pai-crash-") as scratch:
-        home = options.keep or Path(scratch)
+    with contextlib.ExitStack() as uses:
+        scratch = Path(uses.enter_context(tempfile.TemporaryDirectory(prefix="pai-crash-", ignore_cleanup_errors=True)))
         campaign = Campaign(
-            home, kills=options.kills, jobs=options.jobs, seed=options.seed, takeovers=options.takeovers
+            options.keep or scratch / "home",
+            kills=options.kills,
+            jobs=options.jobs,
+            seed=options.seed,
+            takeovers=options.takeovers,
+            podman=uses.enter_context(podman_site(scratch / "podman")) if options.containers else None,
         )
         findings = asyncio.run(campaign.run())
     print(json.dumps(campaign.figures(), indent=2))

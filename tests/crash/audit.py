@@ -42,15 +42,15 @@ class Expected:
         """Whether its tasks are kept for debugging when they end."""
         return self.debug and self.code != 0
 
-    def document(self, runs: Path) -> bytes:
+    def document(self, runs: Path, image: str) -> bytes:
         """Its document, OpenPAI v2 when it is incremental, else v1; each run of a task adds one line to ``runs``."""
         line = f'me="$PAI_JOB_NAME $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"; echo "$me" >> {runs}'
         rest = f"echo begin; sleep {self.seconds}; echo end; exit {self.code}"
         if self.on_gpu:
-            return json.dumps(self._on_gpu(f"{line}; {rest}")).encode()
+            return json.dumps(self._on_gpu(f"{line}; {rest}", image)).encode()
         if self.failures:
             command = f'{line}; if [ "$(grep -c "^$me$" {runs})" -le {self.failures} ]; then exit 9; fi; {rest}'
-            return json.dumps(self._incremental(command)).encode()
+            return json.dumps(self._incremental(command, image)).encode()
         role = {
             "name": "short",
             "taskNumber": self.instances,
@@ -61,15 +61,15 @@ class Expected:
             "command": f"{line}; {rest}",
         }
         env = {"jobEnvs": {"isDebug": True}} if self.debug else {}
-        return json.dumps({"jobName": self.name, "image": "none", "taskRoles": [role], **env}).encode()
+        return json.dumps({"jobName": self.name, "image": image, "taskRoles": [role], **env}).encode()
 
-    def _on_gpu(self, command: str) -> dict[str, object]:
-        return self._v2(command, 1, {"hivedScheduler": {"jobPriorityClass": self.on_gpu}})
+    def _on_gpu(self, command: str, image: str) -> dict[str, object]:
+        return self._v2(command, image, 1, {"hivedScheduler": {"jobPriorityClass": self.on_gpu}})
 
-    def _incremental(self, command: str) -> dict[str, object]:
-        return self._v2(command, 0, {"gangAllocation": False})
+    def _incremental(self, command: str, image: str) -> dict[str, object]:
+        return self._v2(command, image, 0, {"gangAllocation": False})
 
-    def _v2(self, command: str, gpus: int, extras: dict[str, object]) -> dict[str, object]:
+    def _v2(self, command: str, image: str, gpus: int, extras: dict[str, object]) -> dict[str, object]:
         role = {
             "instances": self.instances,
             "dockerImage": "none",
@@ -82,7 +82,7 @@ class Expected:
             "protocolVersion": 2,
             "name": self.name,
             "type": "job",
-            "prerequisites": [{"type": "dockerimage", "name": "none", "uri": "none"}],
+            "prerequisites": [{"type": "dockerimage", "name": "none", "uri": image}],
             "taskRoles": {"short": role},
             "extras": extras,
         }

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import httpx
 import psutil
+import yaml
 
 from jupyter_pai.embedded import Embedded
+from tests.support.podman_site import PodmanSite
 
 ROLES = ("api", "controller", "gateway", "agent")
 START_S = 60.0
@@ -35,12 +37,19 @@ _NONE: Headers = {}
 class Backend:
     """A backend with one process a role, in a directory of its own."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, podman: PodmanSite | None = None) -> None:
+        """With ``podman`` its tasks run in containers, which have ``home`` too."""
         self.data = home / "data"
         self.runs = home / "runs.log"
+        self.image = "none" if podman is None else podman.image
         home.mkdir(parents=True, exist_ok=True)
         config = home / "backend.yaml"
-        config.write_text(CONFIG, encoding="utf-8")
+        given = yaml.safe_load(CONFIG)
+        if podman is not None:
+            os.environ.update(podman.environment)
+            given["engine"]["kind"] = "containers"
+            given["containers"] = {"runtime_image": podman.runtime_image, "mounts": [{"source": str(home)}]}
+        config.write_text(yaml.safe_dump(given), encoding="utf-8")
         self._private = Embedded(self.data, config)
 
     async def start(self) -> None:

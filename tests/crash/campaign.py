@@ -21,6 +21,7 @@ import httpx
 from tests.crash.audit import Expected, audit
 from tests.crash.backend import Backend
 from tests.crash.takeovers import Takeovers
+from tests.support.podman_site import PodmanSite
 
 SUBMITTERS = 4
 TARGETS = ("api", "controller", "gateway", "agent", "all")
@@ -37,6 +38,8 @@ class Campaign:
     seed: int
     takeovers: int = 0
     """So many jobs take a workspace name over from each other meanwhile."""
+    podman: PodmanSite | None = None
+    """What tasks run in containers of; None: they are processes."""
     killed: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     _progress: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -46,7 +49,7 @@ class Campaign:
         started = time.monotonic()
         rng = random.Random(self.seed)
         expected = [self._job(number, rng) for number in range(self.jobs)]
-        backend = Backend(self.home)
+        backend = Backend(self.home, self.podman)
         await backend.start()
         try:
             async with asyncio.timeout(PATIENCE_S + 3 * self.kills):
@@ -103,7 +106,7 @@ class Campaign:
         async with httpx.AsyncClient(timeout=10.0) as client:
             while not queue.empty():
                 job = queue.get_nowait()
-                while not await backend.submitted(client, job.name, job.document(backend.runs)):
+                while not await backend.submitted(client, job.name, job.document(backend.runs, backend.image)):
                     await backend.answering()
                 while job.stop and not await backend.asked_to_stop(client, job.name):
                     await backend.answering()

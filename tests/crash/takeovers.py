@@ -37,7 +37,7 @@ class Takeovers:
             return
         async with httpx.AsyncClient(timeout=10.0) as client:
             for number, name in enumerate(self.jobs):
-                while not await backend.took_over(client, name, _document(name)):
+                while not await backend.took_over(client, name, _document(name, backend.image)):
                     await backend.answering()
                 if number % 3 == 1:
                     await self._stopped_and_started(backend, client, name)
@@ -77,6 +77,6 @@ class Takeovers:
         return found
 
 
-def _document(name: str) -> bytes:
+def _document(name: str, image: str) -> bytes:
     role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "sleep 600"}
-    return json.dumps({"jobName": name, "address": NAME, "image": "none", "taskRoles": [role]}).encode()
+    return json.dumps({"jobName": name, "address": NAME, "image": image, "taskRoles": [role]}).encode()

@@ -103,6 +103,15 @@ NOT_RUN = {
         "docs/quick-start-kubernetes.md",
         "python -m pai_backend cluster init --layout layout.yaml --output cells.yaml",
     ): "as above",
+    ("docs/quick-start-server.md", "apt-get install -y podman runc netavark iptables openssh-client python3-venv"): (
+        "`tools/system-packages containers` installs these; the wheel is tests/integration/packaging's"
+    ),
+    ("docs/quick-start-server.md", "podman load --input runtime.tar"): (
+        "tests/integration/containers/test_quick_start.py runs all others of the page, and loads it before"
+    ),
+    ("docs/quick-start-server.md", "mkdir -p /srv/pai"): "as above",
+    ("docs/quick-start-server.md", "export PAI_URL=http://127.0.0.1:8750"): "as above",
+    ("docs/quick-start-server.md", "cat >hello.yaml <<'END'"): "as above",
     (
         "docs/install-kubernetes.md",
         "make image IMAGE=registry.example.com/jupyter-pai:0.1.0    # the backend, by docker, podman or buildah",
@@ -132,7 +141,19 @@ NOT_RUN = {
 """(page, first line) -> why this fence is not run where it stands."""
 
 RUNNABLE = {"sh", "bash", "console", "python", "ipython"}
-KNOWN = RUNNABLE | {"", "yaml", "toml", "json", "mermaid", "nginx", "apache", "{toctree}", "{include}", "{eval-rst}"}
+KNOWN = RUNNABLE | {
+    "",
+    "yaml",
+    "toml",
+    "json",
+    "ini",
+    "mermaid",
+    "nginx",
+    "apache",
+    "{toctree}",
+    "{include}",
+    "{eval-rst}",
+}
 RUN_IN = {
     "README.md": "test_readme.py",
     "README.zh-CN.md": "test_readme.py",

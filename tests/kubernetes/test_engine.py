@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.engine.base import TaskPlan
+from pai_backend.engine.bundle.host_names import host_name
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
@@ -129,7 +130,7 @@ class TestKubernetesEngine(OnNodes, Runs, Given, Reach, Kept, Inside):
 
     def peer_address(self, placement: Placement, index: int) -> str:
         """The name that pods of a job have for each other."""
-        return naming.host_name("worker", index)
+        return host_name("worker", index)
 
 
 class TestPortsOfNodes(OnNodes, Direct):

@@ -4,66 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.docs.pages import Fence, fences
 from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes
 from tests.support.backend_process import until
+from tests.support.page_shell import LONG_S, PROGRAMS, PageShell, fence
 
 PAGE = "docs/quick-start-kubernetes.md"
-LONG_S = 240
-PROGRAMS = Path(sys.executable).parent
-
-
-def fence(first: str) -> Fence:
-    """The fence of the page that begins so."""
-    (found,) = [each for each in fences(PAGE) if each.first.startswith(first)]
-    return found
-
-
-class Shell:
-    """Runs lines of the page where nothing is the user's own."""
-
-    def __init__(self, place: Path, kubeconfig: Path) -> None:
-        self._place = place
-        own = {name: value for name, value in os.environ.items() if not name.startswith("PAI_")}
-        kept = {"PAI_DATA_DIR": "data", "PAI_SSH_DIR": "ssh", "XDG_CONFIG_HOME": "config", "PWD": ""}
-        path = os.pathsep.join([str(PROGRAMS), str(programs.build("kubectl")), os.environ["PATH"]])
-        self.variables = {**own, **{key: str(place / value) for key, value in kept.items()}, "PATH": path}
-        self.variables["KUBECONFIG"] = str(kubeconfig)
-        self.variables["PAI_BACKEND_CONFIG"] = str(place / "backend.yaml")
-
-    def attempt(self, text: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", "-e", "-c", text]
-        return subprocess.run(
-            command, cwd=self._place, env=self.variables, capture_output=True, text=True, timeout=LONG_S, check=False
-        )
-
-    def __call__(self, text: str) -> str:
-        done = self.attempt(text)
-        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
-        return done.stdout
 
 
 @pytest.fixture
-def shell(kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str, tmp_path: Path) -> Iterator[Shell]:
+def shell(kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str, tmp_path: Path) -> Iterator[PageShell]:
     """With the page's configuration, in the test's namespace and with images that the nodes have."""
-    config = yaml.safe_load(fence("# backend.yaml").text)
+    config = yaml.safe_load(fence(PAGE, "# backend.yaml").text)
     config["kubernetes"]["namespace"] = namespace.namespace
     config["kubernetes"]["pods"] |= {"runtime_image": runtime_image, "grace_s": 1}
     (tmp_path / "backend.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    made = Shell(tmp_path, kubernetes.kubeconfig)
+    path = os.pathsep.join([str(PROGRAMS), str(programs.build("kubectl")), os.environ["PATH"]])
+    own = {"KUBECONFIG": str(kubernetes.kubeconfig), "PAI_BACKEND_CONFIG": str(tmp_path / "backend.yaml")}
+    made = PageShell(tmp_path, {**own, "PATH": path})
     a_volume(made, namespace.namespace, tmp_path / "jobs")
-    made(fence("kubectl -n jupyter-pai apply").text.replace("-n jupyter-pai", f"-n {namespace.namespace}"))
-    assert fence("export PAI_BACKEND_CONFIG").text.splitlines() == [
+    made(fence(PAGE, "kubectl -n jupyter-pai apply").text.replace("-n jupyter-pai", f"-n {namespace.namespace}"))
+    assert fence(PAGE, "export PAI_BACKEND_CONFIG").text.splitlines() == [
         "export PAI_BACKEND_CONFIG=$PWD/backend.yaml",
         "pai backend start",
     ]
@@ -73,7 +41,7 @@ def shell(kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str, tmp_pa
     made(f"kubectl delete persistentvolume {namespace.namespace} --wait=false")
 
 
-def a_volume(shell: Shell, name: str, place: Path) -> None:
+def a_volume(shell: PageShell, name: str, place: Path) -> None:
     """What a StorageClass would make for the page's claim: a directory of this machine, which all nodes see."""
     place.mkdir()
     claim = {"kind": "PersistentVolumeClaim", "namespace": name, "name": "jobs"}
@@ -83,8 +51,8 @@ def a_volume(shell: Shell, name: str, place: Path) -> None:
     shell(f"kubectl create -f - <<'END'\n{text}\nEND\n")
 
 
-def test_the_first_job_runs_as_the_page_says(kubernetes: Kubernetes, shell: Shell) -> None:
-    whole = fence("cat >hello.yaml").text.replace("python:3.12-slim", kubernetes.python)
+def test_the_first_job_runs_as_the_page_says(kubernetes: Kubernetes, shell: PageShell) -> None:
+    whole = fence(PAGE, "cat >hello.yaml").text.replace("python:3.12-slim", kubernetes.python)
     written, commands = whole.split("\nEND\n")
     submit, why, logs, ssh, stop = commands.splitlines()
     assert shell(f"{written}\nEND\n{submit}")
@@ -96,22 +64,22 @@ def test_the_first_job_runs_as_the_page_says(kubernetes: Kubernetes, shell: Shel
     until(lambda: "STOPPED" in shell("pai list"), LONG_S)
 
 
-def test_the_first_configuration_is_made_as_the_page_says(shell: Shell, tmp_path: Path) -> None:
-    init, plan = fence("python -m pai_backend cluster init --config").text.splitlines()
+def test_the_first_configuration_is_made_as_the_page_says(shell: PageShell, tmp_path: Path) -> None:
+    init, plan = fence(PAGE, "python -m pai_backend cluster init --config").text.splitlines()
     shell(init)
     assert "vision:" in (tmp_path / "cells.yaml").read_text(encoding="utf-8")
     assert "vision" in shell(plan)
     layout = "{machine-sku: {G: {mem: 220Gi, cpu: {vcore: 24}, computing-device: {model: K80, count: 4}}}, "
     layout += "machine-list: [{hostname: carol, machine-type: G, pai-worker: 'true'}]}"
     (tmp_path / "layout.yaml").write_text(layout, encoding="utf-8")
-    shell(fence("python -m pai_backend cluster init --layout").text.replace("cells.yaml", "other.yaml"))
+    shell(fence(PAGE, "python -m pai_backend cluster init --layout").text.replace("cells.yaml", "other.yaml"))
     assert "K80-NODE-4" in (tmp_path / "other.yaml").read_text(encoding="utf-8")
 
 
 def test_what_a_job_leaves_in_its_output_directory_outlives_its_pod(
-    kubernetes: Kubernetes, shell: Shell, tmp_path: Path
+    kubernetes: Kubernetes, shell: PageShell, tmp_path: Path
 ) -> None:
-    whole = fence("cat >hello.yaml").text.replace("python:3.12-slim", kubernetes.python)
+    whole = fence(PAGE, "cat >hello.yaml").text.replace("python:3.12-slim", kubernetes.python)
     document = whole.split("\nEND\n")[0].split("\n", 1)[1]
     document = document.replace("name: hello", "name: leaves", 1)
     document = document.replace("echo hello from $(hostname)", 'echo kept >"$PAI_OUTPUT_DIR/result"').replace(

@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
+from pai_backend.engine.bundle.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import task_secret
-from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.model.plan import SshPlan, TaskPlan
 from pai_backend.model.pod_settings import PodSettings
 from tests.kubernetes import pod_cases

@@ -28,6 +28,7 @@ from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
 from pai_backend.engine.providers import provider
 from pai_backend.model.base import Model
+from pai_backend.model.container_settings import ContainerSettings
 from pai_backend.model.labels import Labels, NodeRule, Taint
 from pai_backend.model.urls import is_http_url
 
@@ -244,8 +245,8 @@ class EngineSettings(Model):
 
     kind: str = Field(
         default="local",
-        description="`local`: processes on this machine. `kubernetes`: pods of a cluster. Or the name of an engine of "
-        "an installed package.",
+        description="`local`: processes on this machine. `containers`: containers on it, by Podman. `kubernetes`: pods "
+        "of a cluster. Or the name of an engine of an installed package.",
     )
     options: dict[str, Any] = Field(
         default={}, description="Keys of an engine of an installed package, which says what they are."
@@ -354,6 +355,7 @@ class Settings(Model):
     gateway: GatewaySettings = Field(default=GatewaySettings(), description="The SSH gateway.")
     ports: PortSettings = Field(default=PortSettings(), description="Ports that tasks may get.")
     engine: EngineSettings = Field(default=EngineSettings(), description="What runs tasks.")
+    containers: ContainerSettings = Field(default=ContainerSettings(), description="How tasks become containers.")
     kubernetes: KubernetesSettings = Field(default=KubernetesSettings(), description="How a cluster is reached.")
     cluster: ClusterSettings = Field(default=ClusterSettings(), description="Who owns which machines.")
     queue: QueueSettings = Field(default=QueueSettings(), description="What may run at once, and who waits how long.")
@@ -421,7 +423,7 @@ class Settings(Model):
     def _accounts_are_for_local_tasks(self) -> Self:
         given = self.engine.accounts
         if given.given and self.engine.kind != "local":
-            raise ValueError("engine.accounts: tasks on Kubernetes run in pods; leave it out")
+            raise ValueError("engine.accounts: only tasks of the local engine run in accounts; leave it out")
         missing = [user for user in self.known_users if user not in given.map] if given.map else []
         if missing:
             raise ValueError(f"engine.accounts.map: there is no account for {', '.join(missing)}; add one for each")

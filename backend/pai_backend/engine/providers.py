@@ -27,6 +27,7 @@ GROUP = "jupyter_pai.engines"
 SHIPPED: Mapping[str, str] = MappingProxyType(
     {
         "local": "pai_backend.engine.local.provider:LocalProvider",
+        "containers": "pai_backend.engine.containers.provider:ContainersProvider",
         "kubernetes": "pai_backend.engine.kubernetes.provider:KubernetesProvider",
     }
 )
@@ -80,8 +81,8 @@ class EngineProvider:
         """Whether tasks have the rights of the backend's own account."""
         return False
 
-    def task_directories(self, settings: Any) -> tuple[str, ...]:
-        """Directories that all tasks reach and may write to, unless tasks run here."""
+    def task_directories(self, settings: Any) -> tuple[str, ...] | None:
+        """Directories that all tasks reach and may write to; None: all of this machine."""
         return ()
 
     def can_stage(self, settings: Any) -> bool:

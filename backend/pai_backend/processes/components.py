@@ -204,8 +204,6 @@ class Components:
         """What tasks reach by a path: here all that this machine has, elsewhere directories that all of them have."""
         from pai_backend.launch.directories import TaskReach
 
-        if self.provider.runs_here:
-            return TaskReach(self.settings.default_fs_uri)
         return TaskReach(self.settings.default_fs_uri, self.provider.task_directories(self.settings))
 
     def files(self) -> FileRoom:

@@ -28,6 +28,7 @@ const (
 	hostsFile      = "/etc/hosts"
 	jobInfoFile    = stateDirectory + "/job-info.json"
 	stateDirectory = "/pai/state"
+	begunFile      = stateDirectory + "/begun"
 	exitFile       = stateDirectory + "/exit.json"
 	commandDraft   = stateDirectory + "/command" // its text for bash; without a name as soon as it is open
 	worldFile      = stateDirectory + "/environ" // variables of the command, for SSH sessions

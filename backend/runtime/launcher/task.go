@@ -75,7 +75,7 @@ func (t *task) begin() *verdict {
 	}
 	for _, directory := range t.plan.directories {
 		if err := os.MkdirAll(directory, 0o777); err != nil {
-			return &verdict{"input-failed", "a directory for output could not be made: " + err.Error(), "user"}
+			return &verdict{"input-failed", fmt.Sprintf("the output directory %s could not be made: %v", directory, err), "user"}
 		}
 	}
 	if err := t.serve(); err != nil {
@@ -151,6 +151,7 @@ func (t *task) execute() *verdict {
 	})
 	t.plan.command, t.plan.environ = "", nil // done with: secrets, and of a large job half a MiB
 	if err == nil {
+		t.tellBegun()
 		return nil
 	}
 	t.main, t.started = 0, time.Time{}
@@ -159,6 +160,13 @@ func (t *task) execute() *verdict {
 		causer = "user"
 	}
 	return &verdict{"start-failed", "the command could not be executed: " + err.Error(), causer}
+}
+
+// tellBegun leaves a mark for who keeps the container: until now no command ran in it.
+func (t *task) tellBegun() {
+	if err := replace(begunFile, nil, 0o644); err != nil {
+		say("that the command has begun could not be written: %v", err)
+	}
 }
 
 // turn waits for a signal or an SSH client, at most so long, and does what they or the time ask for.

@@ -22,8 +22,9 @@ from tests.kubernetes.cluster.cluster import Cluster, joined
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import GIVEN, Kubernetes, kubernetes, remove_namespace, testbed
 from tests.kubernetes.runtime_image import runtime_image
+from tests.support.podman_site import CONTAINERS, PodmanSite, site
 
-__all__ = ["backend_image", "kubernetes", "runtime_image", "testbed"]
+__all__ = ["backend_image", "kubernetes", "runtime_image", "site", "testbed"]
 
 HERE = f"{Path(__file__).parent}{os.sep}"
 GPU = "TITANX"  # what the seeds' documents ask for
@@ -46,8 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(HERE) and (engine := _engine_of(item)):
             item.add_marker(f"room_{engine}")
-            item.add_marker(pytest.mark.xdist_group(f"room-{engine}"))
-            unbuilt = engine != "local" and programs.unbuilt()
+            item.add_marker(pytest.mark.xdist_group(CONTAINERS if engine == "containers" else f"room-{engine}"))
+            unbuilt = engine == "kubernetes" and programs.unbuilt()
             item.add_marker(pytest.mark.timeout(BUILD_S if unbuilt else LIMIT_S))
 
 
@@ -67,16 +68,27 @@ def _engine_of(item: pytest.Item) -> str:
     return str(call.params.get("room", "")) if call is not None else ""
 
 
-@pytest.fixture(scope="session", params=["local", "kubernetes"])
+@pytest.fixture(scope="session", params=["local", "containers", "kubernetes"])
 def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     """A backend with the engine that the test's name ends with."""
     directory = tmp_path_factory.mktemp(request.param)
     if request.param == "local":
         image, arguments = "not-used-here", ["--engine-nodes", json.dumps(NODES)]
+    elif request.param == "containers":
+        image, arguments = _in_containers(request, directory / "files")
     else:
         image, arguments = _on_kubernetes(request, directory / "files")
     with opened(request.param, image, directory, [*arguments, *SETTINGS]) as made:
         yield made
+
+
+def _in_containers(request: pytest.FixtureRequest, files: Path) -> tuple[str, list[str]]:
+    """The image of tasks, and what the backend is told of Podman, which it finds by variables."""
+    site: PodmanSite = request.getfixturevalue("site")
+    os.environ.update(site.environment)
+    given = {"runtime_image": site.runtime_image, "mounts": json.dumps([{"source": str(files)}])}
+    words = [word for key, value in given.items() for word in (f"--containers-{key.replace('_', '-')}", value)]
+    return site.image, ["--engine-kind", "containers", "--engine-nodes", json.dumps(NODES), *words]
 
 
 def _on_kubernetes(request: pytest.FixtureRequest, files: Path) -> tuple[str, list[str]]:
@@ -110,9 +122,19 @@ async def room_namespace(kubernetes: Kubernetes) -> AsyncIterator[Kubectl]:
     await remove_namespace(namespace)
 
 
+@pytest.fixture(scope="session")
+def scm_images(room: Room, request: pytest.FixtureRequest) -> None:
+    """Where images are, those that documents of SCM name: only their authors' registry has them."""
+    if room.engine == "containers":
+        site: PodmanSite = request.getfixturevalue("site")
+        site.load_scm_images(notebook_image.built(programs.images()), notebook_image.REFERENCES)
+    elif room.engine == "kubernetes":
+        request.getfixturevalue("scm_images_on_nodes")
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def scm_images(kubernetes: Kubernetes, request: pytest.FixtureRequest) -> None:
-    """On our own nodes, images that documents of SCM name: only their authors' registry has them."""
+async def scm_images_on_nodes(kubernetes: Kubernetes, request: pytest.FixtureRequest) -> None:
+    """Those on our own nodes."""
     archive = await asyncio.to_thread(notebook_image.built, programs.images())
     async with contextlib.AsyncExitStack() as uses:
         if not os.environ.get(GIVEN):

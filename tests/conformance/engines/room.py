@@ -138,6 +138,11 @@ class Room:
         """Whether tasks are processes of this machine."""
         return self.engine == "local"
 
+    @property
+    def reads_pipes(self) -> bool:
+        """Whether it is the backend that keeps what tasks write, byte by byte and each stream by itself."""
+        return self.engine != "kubernetes"
+
     def start(self) -> None:
         """Start the backend; also again, after ``kill``, with what it had."""
         self._backend = self._open.enter_context(backend(self.directory / "backend", self.arguments))

@@ -95,21 +95,21 @@ def test_difference_ports(room: Room, job: Job) -> None:
 def test_difference_streams(room: Room, job: Job) -> None:
     job.ended("SUCCEEDED")
     out, err = (sorted(job.log(stream=stream).split()) for stream in ("stdout", "stderr"))
-    assert (out, err) == ((["out"], ["err"]) if room.local else (["err", "out"], []))
+    assert (out, err) == ((["out"], ["err"]) if room.reads_pipes else (["err", "out"], []))
 
 
 @submitted(commands("printf 'one\\r\\ntwo'", f"touch {MARK}-written; until test -e {MARK}-seen; do sleep 0.2; done"))
 def test_difference_lines(room: Room, job: Job) -> None:
     mark = room.files / job.detail["name"]
     until(mark.with_name(f"{mark.name}-written").exists, JOB_S)
-    if room.local:
+    if room.reads_pipes:
         job.until_said("one\r\ntwo")
     else:
         job.until_said("one\n")
         assert job.log() == "one\n"
     mark.with_name(f"{mark.name}-seen").touch()
     job.ended("SUCCEEDED")
-    assert job.log() == ("one\r\ntwo" if room.local else "one\ntwo")
+    assert job.log() == ("one\r\ntwo" if room.reads_pipes else "one\ntwo")
 
 
 @submitted(commands("echo ${PAI_POD_IP-none} ${PAI_NODE_NAME-none}"))

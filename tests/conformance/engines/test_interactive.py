@@ -129,8 +129,7 @@ def computing(room: Room, request: pytest.FixtureRequest) -> Iterator[Job]:
     """A job whose image has ipykernel."""
     role = v2_role("exec sleep 1000")
     role["resourcePerInstance"]["memoryMB"] = 300
-    if not room.local:
-        request.getfixturevalue("scm_images")
+    request.getfixturevalue("scm_images")
     job = room.submit(v2({"main": role}), notebook_image.REFERENCES[0])
     job.running()
     yield job

@@ -8,6 +8,8 @@ import signal
 
 import pytest
 
+from pai_backend.engine.containers.podman import container_name
+from pai_backend.model.ids import TaskUid
 from tests.conformance.engines.documents import commands, submitted, v2, v2_role
 from tests.conformance.engines.room import Job, Room
 from tests.kubernetes.cluster.kubectl import Kubectl
@@ -70,6 +72,9 @@ def test_what_was_lost_is_run_again_as_the_platforms_doing(
     job.until_said("\n")
     if room.local:
         os.kill(int(job.log()), signal.SIGKILL)  # what keeps the task there, which takes a retry: it may have done so
+    elif room.engine == "containers":
+        name = container_name(str(room.backend.data_dir / "engine"), TaskUid(job.task()["uid"]))
+        request.getfixturevalue("site").podman("rm", "--force", "--time=0", name)
     else:
         namespace: Kubectl = request.getfixturevalue("room_namespace")
         asyncio.run(namespace("delete", "pod", job.task()["uid"], "--grace-period=1", "--wait=false"))

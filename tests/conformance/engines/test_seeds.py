@@ -119,8 +119,7 @@ def test_the_v2_example_runs_to_the_completion_it_asks_for(room: Room, programs:
 @pytest.fixture(scope="module")
 def scm(room: Room, request: pytest.FixtureRequest) -> Room:
     """The room with the images that documents of SCM name."""
-    if not room.local:
-        request.getfixturevalue("scm_images")
+    request.getfixturevalue("scm_images")
     return room
 
 

@@ -63,7 +63,10 @@ def test_its_tasks_run(installed: dict[str, str], tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--engine-kind", "nap"], "engine.options.nodes: name at least one node"),
-        (["--engine-kind", "none"], "there is no engine none; installed: local, kubernetes, broken, nap, odd"),
+        (
+            ["--engine-kind", "none"],
+            "no engine none; installed: local, containers, kubernetes, broken, nap, odd",
+        ),
         (["--engine-kind", "broken"], "the engine broken (nap_engine:Missing) cannot be loaded: AttributeError("),
         (["--engine-kind", "odd"], "the engine odd (pathlib:Path) is not an EngineProvider"),
     ],

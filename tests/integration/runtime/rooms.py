@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pai_backend.engine.kubernetes.pods.secret import compressed, entries
-from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
+from pai_backend.engine.bundle.plan_files import compressed, entries
+from pai_backend.engine.bundle.record import ExitRecord, record_of
 
 HERE = Path(__file__).parent
 LIMIT_S = 60.0

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from pai_backend.access.keys import make_ed25519
 from pai_backend.engine.base import TaskState
+from pai_backend.engine.bundle.host_names import host_name
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
@@ -140,7 +141,7 @@ def tasks_of(job: JobUid, user: str, nodes: Sequence[str], *, attempt: int = 0) 
             job_tasks=len(nodes),
             job_placed=len(nodes),
             command=f"echo up; exec python3 -c '{SERVE}' {PORT}",
-            placement=Placement(node=node, address=naming.host_name("worker", index), machine=node),
+            placement=Placement(node=node, address=host_name("worker", index), machine=node),
             cpus=0,
             job_info="{}",
             ssh=SshPlan(port=SSH, host_key=SecretStr(make_ed25519("task")[0]), authorized_keys=()),

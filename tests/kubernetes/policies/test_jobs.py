@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.engine.base import LogStream
+from pai_backend.engine.bundle.host_names import host_name
 from pai_backend.engine.kubernetes import naming
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
@@ -66,7 +67,7 @@ async def here(guarded: Cluster, bundle: str, tmp_path_factory: pytest.TempPathF
 
 async def test_peers_reach_each_other_by_name_on_one_node_and_across_nodes(here: Neighbourhood) -> None:
     """The first task hears its neighbour on carol and the one on dan; the one on dan hears both on carol."""
-    names = [naming.host_name("worker", index) for index in range(3)]
+    names = [host_name("worker", index) for index in range(3)]
     for index in (0, 2):
         peers = ports_of([name for name in names if name != names[index]])
         await here.tasks[index].until_it_hears(peers)

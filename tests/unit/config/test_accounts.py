@@ -51,5 +51,5 @@ def test_what_leaves_users_without_an_account_is_refused(accounts: dict[str, Any
 def test_pods_have_no_accounts() -> None:
     kubernetes = {"pods": {"runtime_image": "example/runtime:1"}}
     engine = {"kind": "kubernetes", "accounts": {"pool": ["a", "b"]}}
-    with pytest.raises(ValidationError, match=r"engine\.accounts: tasks on Kubernetes run in pods"):
+    with pytest.raises(ValidationError, match=r"engine\.accounts: only tasks of the local engine run in accounts"):
         Settings.model_validate({"user": "ann", "engine": engine, "kubernetes": kubernetes})

@@ -18,10 +18,13 @@ def test_the_shipped_engines_are_entry_points_of_the_distribution() -> None:
     assert names()[: len(SHIPPED)] == tuple(SHIPPED)
 
 
-def test_only_the_local_engine_runs_tasks_here() -> None:
-    assert {name: provider(name).runs_here for name in SHIPPED} == {"local": True, "kubernetes": False}
+def test_processes_and_containers_run_here() -> None:
+    here = {name: provider(name).runs_here for name in SHIPPED}
+    assert here == {"local": True, "containers": True, "kubernetes": False}
 
 
 def test_an_engine_that_is_not_installed_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"engine\.kind: there is no engine nothing; installed: local, kubernetes"):
+    with pytest.raises(
+        ValueError, match=r"engine\.kind: there is no engine nothing; installed: local, containers, kubernetes"
+    ):
         provider("nothing")

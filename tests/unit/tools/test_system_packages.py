@@ -109,7 +109,7 @@ def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
     programs += " rsync plink puttygen dbclient dropbearconvert sshfs zsh fish"  # what people log in with
     programs += " go containerd runc iptables conntrack ip nsenter busybox debootstrap"  # Kubernetes' nodes
     programs += " caddy zstd faketime dbus-daemon dbus-send"
-    programs += " buildah"  # the image of the backend
+    programs += " buildah podman"  # the image of the backend, and tasks in containers
     programs += " bash-static patchelf gcc musl-gcc"  # the runtime bundle
     for program in programs.split():
         machine.add(program)
@@ -117,6 +117,7 @@ def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
     assert machine.run("unit") == (0, "", "")
     assert machine.run("runtime") == (0, "", "")
     assert machine.run("test") == (0, "", "")
+    assert machine.run("containers") == (0, "", "")
     assert machine.run("kubernetes") == (0, "", "")
 
 

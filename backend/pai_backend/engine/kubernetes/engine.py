@@ -24,6 +24,9 @@ from pai_backend.engine.base import (
     TaskState,
     TaskUse,
 )
+from pai_backend.engine.bundle import layout
+from pai_backend.engine.bundle.host_names import host_name
+from pai_backend.engine.bundle.record import ExitRecord, record_of
 from pai_backend.engine.holding import (
     ALIVE_S,
     ControllerClaim,
@@ -54,13 +57,11 @@ from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
 from pai_backend.engine.kubernetes.other_pods import OTHER_PODS
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.engine.kubernetes.silence import Silences
 from pai_backend.engine.kubernetes.starting import Starter
-from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.task_use import PodMeter, PodPlace
 from pai_backend.engine.kubernetes.watching import PodWatcher
@@ -377,7 +378,7 @@ class KubernetesEngine:
 
     def task_address(self, node: Node, role: str, index: int) -> str:
         """A name on the pod network (ADR 0014), else the address of the node."""
-        return naming.host_name(role, index) if self._options.pods.network is Network.POD else node.address
+        return host_name(role, index) if self._options.pods.network is Network.POD else node.address
 
     async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
         """None on the pod network, where every task has all ports to itself; else those of the node that answer."""

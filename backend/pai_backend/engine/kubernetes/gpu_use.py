@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Final
 
 from pai_backend.engine.base import EngineError, GpuUse, GpuWork
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes.channels import CommandExit, execute
 from pai_backend.engine.kubernetes.client import ApiClient
 from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound, ClusterError, Malformed, Unreachable
-from pai_backend.engine.kubernetes.pods import layout
 
 TELL_S: Final = 8  # for the program itself: without persistence mode it loads the driver first
 LIMIT_S: Final = 10.0  # with the way there and back

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pai_backend.engine.base import EngineError
+from pai_backend.engine.bundle import layout
+from pai_backend.engine.bundle.host_names import host_name
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.failures import ApiNotFound
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import part
 
 _log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ def peer_of(pod: Object) -> Peer | None:
         return None
     return Peer(
         pod=name_of(pod),
-        host=naming.host_name(str(notes.get(naming.ROLE) or ""), int(index)),
+        host=host_name(str(notes.get(naming.ROLE) or ""), int(index)),
         run=int(run),
         address=str(status.get("podIP") or ""),
         awaits=int(awaits),

@@ -17,6 +17,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from pai_backend.engine.base import TaskSeen, TaskState
+from pai_backend.engine.bundle.host_names import label_value
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
 from pai_backend.engine.kubernetes.status.view import part, time_of
@@ -93,8 +94,8 @@ def tombstone(uid: TaskUid, instance: str, namespace: str, asked: str) -> Object
             "namespace": namespace,
             "labels": {
                 **naming.ours(instance),
-                naming.JOB: naming.label_value(job_of(uid)),
-                naming.TASK: naming.label_value(uid),
+                naming.JOB: label_value(job_of(uid)),
+                naming.TASK: label_value(uid),
                 naming.COMPONENT: naming.Component.TASK,
             },
             "annotations": {naming.TASK: uid, naming.STOP: asked},

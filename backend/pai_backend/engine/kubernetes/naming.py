@@ -1,8 +1,7 @@
 """Names, labels and annotations of all objects that this engine makes in a cluster, and the namespaces they are in.
 
 Every name is a function of a task's uid, of its job and attempt, or of its role and index, so that whatever is made
-twice meets itself. A name that Kubernetes takes as it is stays as it is; any other becomes a slug, ``-x`` and 20
-hexadecimal digits of its SHA-256, and nothing else ends so: different texts have different names.
+twice meets itself. ``bundle.host_names`` makes names of texts that Kubernetes does not take as they are.
 
 Source: Kubernetes documentation, "Object Names and IDs" (RFC 1035 labels, 63 characters), "Labels and Selectors",
 "Recommended Labels". ``docs/engine-kubernetes.md`` lists what stands on which object.
@@ -10,23 +9,17 @@ Source: Kubernetes documentation, "Object Names and IDs" (RFC 1035 labels, 63 ch
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from pai_backend.engine.bundle.host_names import LABEL_MAX, dns_label, label_value
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, job_of
-from pai_backend.model.labels import is_label_value
 from pai_backend.model.plan import TaskPlan
 
-LABEL_MAX: Final = 63  # of a DNS label, and of the value of a label
 SUFFIX_MAX: Final = 8  # of what is put behind a name for an object's other kin, such as "-login"
 _HOLDER = "-database-holder"
-_PLAIN = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
-_HASHED = re.compile(r".*x[0-9a-f]{20}", re.DOTALL)
-_UNSAFE = re.compile(r"[^a-z0-9]+", re.ASCII)
 
 PREFIX: Final = "jupyter-pai/"
 
@@ -97,20 +90,6 @@ def namespace_of(base: str, per: NamespacePer, *, virtual_cluster: str, user: st
     return dns_label(f"{base}-{owner}") if owner else base
 
 
-def dns_label(text: str, longest: int = LABEL_MAX) -> str:
-    """A DNS label that begins with a letter, for ``text`` alone; ``text`` itself where it is one."""
-    if len(text) <= longest and _PLAIN.fullmatch(text) and not _HASHED.fullmatch(text):
-        return text
-    return _hashed(text, longest)
-
-
-def _hashed(text: str, longest: int) -> str:
-    digest = "x" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-    words = _UNSAFE.sub("-", text.lower()).strip("-").lstrip("0123456789-")
-    words = words[: longest - len(digest) - 1].rstrip("-")
-    return f"{words}-{digest}" if words else digest
-
-
 def task_name(uid: TaskUid) -> str:
     """The name of a task's pod and of its Secret."""
     return dns_label(uid, LABEL_MAX - SUFFIX_MAX)
@@ -136,28 +115,12 @@ def holder_name(instance: str) -> str:
     return f"{dns_label(instance, LABEL_MAX - len(_HOLDER))}{_HOLDER}"
 
 
-def host_name(role: str, index: int) -> str:
-    """What a task's machine is called within its job, ``worker-0``; the same for every run of this slot.
-
-    On the pod network it is the task's address: known before there is a pod, and shorter than a number would be.
-    """
-    tail = f"-{index}"
-    return dns_label(role, LABEL_MAX - len(tail)) + tail
-
-
 def domain_of(job: JobUid, attempt: int, namespace: str, cluster_domain: str) -> str:
     """The domain that the host names of an attempt are in, as the cluster's DNS makes it of a headless Service.
 
     Source: Kubernetes documentation, "DNS for Services and Pods", hostname and subdomain.
     """
     return f"{attempt_name(job, attempt)}.{namespace}.svc.{cluster_domain}"
-
-
-def label_value(text: str) -> str:
-    """``text`` as the value of a label; where it cannot be one, a slug and a digest of it."""
-    if is_label_value(text) and not _HASHED.fullmatch(text):
-        return text
-    return _hashed(text, LABEL_MAX)
 
 
 def ours(instance: str) -> dict[str, str]:

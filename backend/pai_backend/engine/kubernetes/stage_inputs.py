@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.bundle import layout
 
 PROGRAM = "pai_backend.storage.stage"
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from pai_backend.engine.base import EngineError, GpuWork, TaskUse
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import ApiClient
 from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound, ClusterError
 from pai_backend.engine.kubernetes.gpu_use import gpu_use
 from pai_backend.engine.kubernetes.objects import Object, name_of
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.quantities import quantity
 
 log = logging.getLogger(__name__)

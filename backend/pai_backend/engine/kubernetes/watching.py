@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pai_backend.engine.base import EngineError, EngineEvent, Listed, TaskSeen, TaskState
+from pai_backend.engine.bundle.record import ExitRecord
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find, had_pod, remove_pod
@@ -30,7 +31,6 @@ from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, sli
 from pai_backend.engine.kubernetes.other_pods import OTHER_PODS
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
-from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.status.waits import StartTrouble

@@ -59,20 +59,18 @@ def build_task(
     """
     root = directory.parent.parent
     env = task_environment(plan, directory, os.environ, python, root, account)
-    launch = encode(
-        Launch(
-            plan.uid,
-            log_bytes,
-            plan.command,
-            env,
-            keep=plan.keep_on_failure,
-            ports=_own_ports(plan),
-            directories=_local_directories(plan),
-        )
+    launch = Launch(
+        plan.uid,
+        log_bytes,
+        plan.command,
+        env,
+        keep=plan.keep_on_failure,
+        ports=_own_ports(plan),
+        directories=_local_directories(plan),
     )
-    fresh = _new_directory(directory)
-    try:
-        (fresh / layout.WORK).mkdir(mode=0o700)
+    with Draft(directory) as draft:
+        fresh = draft.path
+        draft.write_common(plan, launch, account)
         (fresh / layout.BIN).mkdir(mode=0o700)
         (fresh / layout.TERMINALS).mkdir(mode=0o700)
         if plan.debugger:
@@ -80,15 +78,9 @@ def build_task(
             _write(fresh / layout.DEBUGGER / debugger.PROGRAM, debugger.program())
         build_overlay(fresh, python, root)
         _link_storages(fresh / layout.WORK / layout.STORAGES, plan)
-        os.mkfifo(fresh / layout.CONTROL, 0o600)
-        _write(fresh / layout.PLAN, _plan_text(plan, account))
-        _write(fresh / layout.LAUNCH, launch)
         _write(fresh / layout.JOB_INFO, plan.job_info.encode())
-        if plan.task_record:
-            _write(fresh / layout.RECORD, plan.task_record.encode())
         if plan.inputs or plan.outputs:
-            _write(fresh / layout.STAGE, _stage_text(plan, directory))
-        _write(fresh / layout.RESERVE, bytes(records.RESERVE_BYTES))
+            draft.write_stage(plan, plan.outputs)
         if plan.placement.simulated_gpu and plan.placement.gpus:
             _add_simulated_smi(fresh / layout.BIN, plan)
         own = f"{directory / layout.BIN}{os.pathsep}"
@@ -96,10 +88,46 @@ def build_task(
             _write(fresh / file.name, file.content.encode(), file.mode)
         if account is not None:
             _open_to(fresh, account)
-        _publish(fresh, directory)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
+        draft.publish()
+
+
+class Draft:
+    """A task's directory that is being made, and that nothing is left of unless it is published."""
+
+    def __init__(self, directory: Path) -> None:
+        """``directory`` is where it will be."""
+        self._directory = directory
+        self.path = _new_directory(directory)
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def write_common(
+        self, plan: TaskPlan, launch: Launch, account: SystemAccount | None = None, *, contained: bool = False
+    ) -> None:
+        """What every task has. The SSH server of one that is ``contained`` is not the agent's.
+
+        Raises OSError, and ValueError when no process can be given its variables.
+        """
+        _write(self.path / layout.LAUNCH, encode(launch))
+        (self.path / layout.WORK).mkdir(mode=0o700)
+        os.mkfifo(self.path / layout.CONTROL, 0o600)
+        _write(self.path / layout.PLAN, _plan_text(plan, account, contained=contained))
+        if plan.task_record:
+            _write(self.path / layout.RECORD, plan.task_record.encode())
+        _write(self.path / layout.RESERVE, bytes(records.RESERVE_BYTES))
+
+    def write_stage(self, plan: TaskPlan, outputs: tuple[str, ...]) -> None:
+        """What is fetched before the command runs, and the outputs that are made then."""
+        _write(self.path / layout.STAGE, _stage_text(plan, outputs, self._directory))
+
+    def publish(self) -> bool:
+        """Give it its name; False when another start or stop came first."""
+        return _publish(self.path, self._directory)
 
 
 def _open_to(fresh: Path, account: SystemAccount) -> None:
@@ -122,16 +150,12 @@ def _link_storages(folder: Path, plan: TaskPlan) -> None:
 
 def build_tombstone(directory: Path, *, reason: str, message: str, causer: str, unexplained: bool = False) -> bool:
     """Make the directory of a task that ended without ever beginning, durably; False when it is there already."""
-    fresh = _new_directory(directory)
-    try:
-        records.write_exit(str(fresh), reason=reason, message=message, causer=causer, unexplained=unexplained)
-        if not _publish(fresh, directory):
+    with Draft(directory) as draft:
+        records.write_exit(str(draft.path), reason=reason, message=message, causer=causer, unexplained=unexplained)
+        if not draft.publish():
             return False
         records.sync_directory(str(directory.parent))
-        return True
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
+    return True
 
 
 def _new_directory(directory: Path) -> Path:
@@ -172,22 +196,22 @@ def _local_directories(plan: TaskPlan) -> tuple[str, ...]:
     return plan.outputs
 
 
-def _stage_text(plan: TaskPlan, directory: Path) -> bytes:
+def _stage_text(plan: TaskPlan, outputs: tuple[str, ...], directory: Path) -> bytes:
     fields = {
         "inputs": [item.model_dump(mode="json") for item in plan.inputs],
-        "outputs": list(plan.outputs),
+        "outputs": list(outputs),
         "work_dir": str(directory / layout.WORK),
         "user": plan.user,
     }
     return json.dumps(fields).encode()
 
 
-def _plan_text(plan: TaskPlan, account: SystemAccount | None) -> bytes:
+def _plan_text(plan: TaskPlan, account: SystemAccount | None, *, contained: bool) -> bytes:
     """The plan but for what has a file of its own, with SSH's secret in clear: only its owner can read the file."""
     fields = plan.model_dump(mode="json", exclude=_ELSEWHERE)
     fields["account"] = None if account is None else asdict(account)
     fields["ssh"] = None
-    if plan.ssh is not None:
+    if plan.ssh is not None and not contained:
         host_key = plan.ssh.host_key.get_secret_value()
         fields["ssh"] = plan.ssh.model_dump(mode="json", exclude={"peers"}) | {"host_key": host_key}
     return json.dumps(fields).encode()

@@ -63,12 +63,13 @@ class LocalEngine:
         groups: Callable[[], ControlGroups] = lambda: NONE,
         accounts: SystemAccounts | None = None,
         reserve: DiskReserve | None = None,
+        ledger: TaskDirectories | None = None,
     ) -> None:
-        """``python``, ``most_processes``, ``groups`` and ``accounts`` are as the ledger takes them.
+        """``python``, ``most_processes``, ``groups``, ``accounts`` are as the ledger takes them, if none is given.
 
         ``reserve`` is given up when a task is to be stopped and the disk is full.
         """
-        self._ledger = TaskDirectories(
+        self._ledger = ledger or TaskDirectories(
             root.absolute(), log_bytes, python, most_processes=most_processes, groups=groups, accounts=accounts
         )
         self._nodes = {node.name: node for node in nodes}

@@ -58,6 +58,7 @@ PYTHON = "python"  # its environment of Python, with all that it installs; remov
 SHELL_START = "python/bashrc"  # what bash reads at the start of a login, and that has it read its user's own
 TERMINALS = "terminals"  # sockets of its persistent terminals, in a folder for each user
 DEBUGGER = "debugger"  # what lets debuggers attach, and its socket; absent unless its job's document says so
+CONTAINER = "container"  # what the container is made of that the task runs in; absent for a process of the machine
 STORAGES = "mnt"  # in it: links to the team storages that the job's document names
 RECORD = "record"  # sealed: the job's state and this task, for a database that lost them
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``
@@ -68,6 +69,7 @@ KNOWN_HOSTS = "known_hosts"  # what it recognises them by
 
 LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine
 SECRET_FILES = (PLAN, LAUNCH, COMMAND, STAGE, PEER_KEY, RECORD)  # removed when the task is forgotten
+LIVE_FOLDERS = (PYTHON, CONTAINER)  # the same
 MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
 
 

@@ -31,7 +31,7 @@ from pai_backend.engine.local.environment import inherited
 from pai_backend.engine.local.interpreter import Interpreter, interpreter
 from pai_backend.engine.local.owners import PASSABLE
 from pai_backend.engine.local.peers import config_text
-from pai_backend.engine.local.reading import fetching, is_kept, locked, read_record
+from pai_backend.engine.local.reading import fetching, has_begun, is_kept, is_preparing, locked, read_record
 from pai_backend.engine.local.shims import Shims
 from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.job import Causer, TaskExit
@@ -102,8 +102,9 @@ class TaskDirectories:
         """Remove what a start or a forgetting that was killed left behind. Only for the process that watches."""
         clear_abandoned(self.root / layout.TASKS)
         done = self.root / layout.DONE
-        for path in done.glob(f"*/{layout.PYTHON}"):
-            shutil.rmtree(path, ignore_errors=True)
+        for name in layout.LIVE_FOLDERS:
+            for path in done.glob(f"*/{name}"):
+                shutil.rmtree(path, ignore_errors=True)
         for uid in self._groups().uids():
             if (done / uid).is_dir():
                 self._groups().remove(uid)
@@ -122,8 +123,7 @@ class TaskDirectories:
             if existing is None:
                 self.prepare_folders()
                 self._keep_job_record(plan)
-                account = self._accounts.of(plan.user) if self._accounts is not None else None
-                build_task(self.live(plan.uid), plan, self._log_bytes, self.python(), account)
+                self.build(plan)
             elif not self._startable(existing):
                 return existing.parent.name == layout.TASKS
             self.spawn(plan.uid)
@@ -134,6 +134,11 @@ class TaskDirectories:
             raise StartRefused(f"task {plan.uid} cannot be started: {exc}") from exc
         except OSError as exc:
             raise EngineError(f"task {plan.uid} could not be started: {_os_error(exc)}") from exc
+
+    def build(self, plan: TaskPlan) -> None:
+        """Make the directory of a new task. Raises EngineError, OSError; ValueError for what can never run."""
+        account = self._accounts.of(plan.user) if self._accounts is not None else None
+        build_task(self.live(plan.uid), plan, self._log_bytes, self.python(), account)
 
     def python(self) -> Interpreter:
         """The Python of tasks. Raises EngineError when it cannot be used."""
@@ -222,9 +227,9 @@ class TaskDirectories:
         started = read_record(directory / layout.STARTED)
         if ended is not None:
             return TaskSeen(uid, TaskState.EXITED, ended, _since(started, ended), ended.message)
-        if started is None and (directory / layout.STAGING).exists():
-            return TaskSeen(uid, TaskState.PULLING, message=fetching(directory))
-        if started is None:
+        if started is None or not has_begun(directory):
+            if is_preparing(directory):
+                return TaskSeen(uid, TaskState.PULLING, message=fetching(directory))
             return TaskSeen(uid, TaskState.STARTING)
         seen = TaskSeen(uid, TaskState.RUNNING, since=_since(started))
         if alive:
@@ -399,13 +404,17 @@ class TaskDirectories:
             if kept:
                 self._release(uid)
             self._groups().remove(uid)
-            shutil.rmtree(done / layout.PYTHON, ignore_errors=True)  # what could not be removed only takes room
+            for name in layout.LIVE_FOLDERS:
+                shutil.rmtree(done / name, ignore_errors=True)  # what could not be removed is, at the next start
         except FileNotFoundError:
             return
         except OSError as exc:
             raise EngineError(f"task {uid} could not be put away: {_os_error(exc)}") from exc
         except ValueError as exc:
             raise _unreadable(uid) from exc
+
+
+_NEVER_BEGAN = frozenset({"start-failed", "input-failed", "image-pull-failed"})
 
 
 def read_exit(directory: Path) -> TaskExit | None:
@@ -429,7 +438,7 @@ def _text(path: Path) -> str:
 
 def _since(started: dict[str, Any] | None, ended: TaskExit | None = None) -> datetime | None:
     """When the command started; None when it never did. The record comes first, and executing may fail after it."""
-    if started is None or (ended is not None and ended.reason == "start-failed"):
+    if started is None or (ended is not None and ended.reason in _NEVER_BEGAN):
         return None
     return datetime.fromtimestamp(float(str(started["at"])), UTC)
 

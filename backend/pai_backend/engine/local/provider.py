@@ -27,6 +27,10 @@ class LocalProvider(EngineProvider):
         """Unless they have accounts of their own."""
         return not settings.engine.accounts.given
 
+    def task_directories(self, settings: Any) -> tuple[str, ...] | None:
+        """All that the machine has."""
+        return None
+
     def logs(self, settings: Any) -> Path:
         """In the tasks' own directories."""
         path: Path = settings.data_dir / "engine"

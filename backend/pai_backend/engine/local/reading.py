@@ -12,6 +12,7 @@ from typing import Any
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.layout import take_lock
 from pai_backend.engine.local.records import KEPT
+from pai_backend.engine.local.shim import container_folder
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -30,11 +31,28 @@ def is_kept(directory: Path) -> bool:
     return record is not None and KEPT in record and not (directory / layout.STOP).exists()
 
 
+def has_begun(directory: Path) -> bool:
+    """Whether the command of a task runs whose start is recorded: in a container that is a little later."""
+    container = directory / layout.CONTAINER
+    return not container.is_dir() or (container / container_folder.BEGUN).exists()
+
+
+def is_preparing(directory: Path) -> bool:
+    """Whether what comes before the command has begun: inputs are fetched, or the image."""
+    return (directory / layout.STAGING).exists() or _pulling(directory)
+
+
 def fetching(directory: Path) -> str:
-    """What a task waits for while its inputs are fetched: base names, as URIs may hold passwords."""
+    """What a task waits for before its command runs: base names, as URIs may hold passwords."""
+    if _pulling(directory):
+        return f"pulling {(read_record(directory / layout.PLAN) or {}).get('image')}"
     wanted = read_record(directory / layout.STAGE) or {}
     names = [str(item["name"]) for item in wanted.get("inputs", ())]
     return f"fetching {', '.join(names)}" if names else "making its output directory"
+
+
+def _pulling(directory: Path) -> bool:
+    return (directory / layout.CONTAINER / container_folder.PULLING).exists()
 
 
 @contextmanager

@@ -211,7 +211,8 @@ class Runs(EngineWorld):
         again = make_engine()
         async with watching(again) as watch:
             assert watch.of(plan.uid) == []
-        assert await read_log(again, plan.uid, LogStream.ALL) == b"kept\n"
+        found = await read_log(again, plan.uid, LogStream.ALL)
+        assert found == b"kept\n", found
 
     @pytest.mark.asyncio
     async def test_nothing_is_left_of_an_erased_job(self, make_engine: EngineMaker, placement: Placement) -> None:

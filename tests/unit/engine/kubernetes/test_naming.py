@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_backend.engine.bundle.host_names import host_name, label_value
 from pai_backend.engine.kubernetes import naming
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
@@ -55,7 +56,7 @@ def test_a_uid_that_looks_like_another_ones_name_gets_a_name_of_its_own(uid: Tas
 @settings(deadline=None)
 @given(TEXTS, COUNTS, TEXTS, COUNTS)
 def test_hosts_of_a_job_have_valid_and_different_names(role: str, index: int, other: str, other_index: int) -> None:
-    one, two = naming.host_name(role, index), naming.host_name(other, other_index)
+    one, two = host_name(role, index), host_name(other, other_index)
     assert is_name(one)
     assert (one == two) == ((role, index) == (other, other_index))
 
@@ -65,7 +66,7 @@ def test_hosts_of_a_job_have_valid_and_different_names(role: str, index: int, ot
     [("worker", "worker-3"), ("Worker", r"worker-x[0-9a-f]{20}-3"), ("参数", r"x[0-9a-f]{20}-3"), ("9", r"x.{20}-3")],
 )
 def test_a_host_is_called_as_its_task_where_that_is_a_name(role: str, expected: str) -> None:
-    assert re.fullmatch(expected, naming.host_name(role, 3))
+    assert re.fullmatch(expected, host_name(role, 3))
 
 
 @settings(deadline=None)
@@ -73,7 +74,7 @@ def test_a_host_is_called_as_its_task_where_that_is_a_name(role: str, expected: 
 def test_a_host_with_its_domain_is_a_domain_name(job: JobUid, attempt: int, role: str, index: int) -> None:
     """At most 253 characters, each label a name: RFC 1035."""
     domain = naming.domain_of(job, attempt, "n" * 63, "cluster.local")
-    whole = f"{naming.host_name(role, index)}.{domain}"
+    whole = f"{host_name(role, index)}.{domain}"
     assert len(whole) <= 253
     assert all(is_name(label) for label in whole.split("."))
 
@@ -86,8 +87,8 @@ def test_the_domain_of_an_attempt_is_that_of_its_service() -> None:
 @settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_label_values_are_valid_and_different(one: str, other: str) -> None:
-    assert is_label_value(naming.label_value(one))
-    assert (naming.label_value(one) == naming.label_value(other)) == (one == other)
+    assert is_label_value(label_value(one))
+    assert (label_value(one) == label_value(other)) == (one == other)
 
 
 def test_keys_are_keys() -> None:

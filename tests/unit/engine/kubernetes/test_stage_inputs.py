@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes.stage_inputs import environment
 
 

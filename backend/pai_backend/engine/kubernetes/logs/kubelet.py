@@ -12,11 +12,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes.client import ApiClient
 from pai_backend.engine.kubernetes.downloads import download
 from pai_backend.engine.kubernetes.failures import ApiNotFound, Malformed, Unreachable
 from pai_backend.engine.kubernetes.logs.lines import Lines, Position
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import words
 from pai_backend.model.ids import TaskUid
 

@@ -8,11 +8,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pai_backend.engine.base import StartRefused
+from pai_backend.engine.bundle import layout
+from pai_backend.engine.bundle.plan_files import compressed
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.owner import PodOwner, metadata
-from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed, is_alone, job_record
+from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, is_alone, job_record
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import FrontDoor, Network, PeerNames, PodSettings

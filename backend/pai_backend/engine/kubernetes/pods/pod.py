@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pai_backend.engine.base import StartRefused
+from pai_backend.engine.bundle import layout
+from pai_backend.engine.bundle.host_names import host_name
+from pai_backend.engine.bundle.plan_files import remote_outputs
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.devices import device_variables, init_resources, resources
 from pai_backend.engine.kubernetes.pods.job import policy_label
 from pai_backend.engine.kubernetes.pods.owner import PodOwner, metadata
-from pai_backend.engine.kubernetes.pods.secret import keeps_hosts, remote_outputs
+from pai_backend.engine.kubernetes.pods.secret import keeps_hosts
 from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, runtime_security, task_security
 from pai_backend.engine.kubernetes.pods.volumes import (
     Mounted,
@@ -123,7 +125,7 @@ def _fixed(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Object:
     if settings.network is Network.HOST:
         found |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     else:
-        found["hostname"] = naming.host_name(plan.role, plan.index)
+        found["hostname"] = host_name(plan.role, plan.index)
         if plan.job_tasks > 1:
             job = job_of(plan.uid)
             found["subdomain"] = naming.attempt_name(job, plan.job_attempt)

@@ -9,9 +9,9 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from pai_backend.engine.base import StartRefused
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.secret import is_alone, keeps_hosts
 from pai_backend.model.ids import job_of
 from pai_backend.model.plan import TaskPlan, TeamStorage

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from pai_backend.engine.bundle import layout
+from pai_backend.engine.bundle.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods import layout
-from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import ContainerEnded, PodContainer, PodView, time_of, words
 from pai_backend.model.job import Causer, TaskExit
 

@@ -16,10 +16,10 @@ from typing import Final
 from pydantic import ValidationError
 
 from pai_backend.engine.base import TaskSeen, TaskState
+from pai_backend.engine.bundle.record import ExitRecord
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import ended_by_itself, exit_of, put_out
-from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
 from pai_backend.engine.kubernetes.status.waits import StartTrouble, waiting
 from pai_backend.model.cluster_settings import TroublePatience

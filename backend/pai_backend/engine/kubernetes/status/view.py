@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object, metadata
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.model.ids import TaskUid
 
 WORDS_MAX: Final = 500  # characters of what a kubelet or registry says

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from pai_backend.engine.base import TaskState
+from pai_backend.engine.bundle import layout
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import PodContainer, PodView, time_of, words
 from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.job import Causer

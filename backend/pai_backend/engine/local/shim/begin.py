@@ -66,6 +66,11 @@ def _run(launch: Launch, control: int, root: str) -> None:
 
         if not stage(launch, control, capture, root):
             return
+    if os.path.exists(layout.CONTAINER):
+        from pai_backend.engine.local.shim import contained
+
+        contained.run(launch, control, capture, root)
+        return
     try:
         pipes = Pipes()
         text = command_text(launch.command)

@@ -13,9 +13,10 @@ from pydantic import SecretStr
 
 from pai_backend.engine import debugger
 from pai_backend.engine.base import SshPlan, StartRefused
+from pai_backend.engine.bundle.registry_login import registry_of
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.owner import PodOwner
-from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, login_secret, registry_of, task_secret
+from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, login_secret, task_secret
 from pai_backend.model.plan import PeerAccess, RegistryLogin, StagedInput
 from pai_backend.model.pod_settings import PodSettings
 

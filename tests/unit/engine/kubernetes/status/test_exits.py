@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from pai_backend.engine.bundle.record import record_of
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import exit_of
-from pai_backend.engine.kubernetes.status.record import record_of
 from pai_backend.engine.kubernetes.status.view import view_of
 from pai_backend.lifecycle.exits import RULES, explain
 from pai_backend.model.job import Causer, ExitKind, TaskExit

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_backend.engine.base import TaskState
+from pai_backend.engine.bundle.record import ExitRecord
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, NodeAway, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import NotATask
 from pai_backend.engine.kubernetes.status.waits import StartTrouble

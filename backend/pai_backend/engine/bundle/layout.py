@@ -49,6 +49,7 @@ HOSTS: Final = "hosts"
 JOB_INFO_FILE: Final = f"{STATE}/job-info.json"  # what PAI_JOB_INFO_FILE names
 HOSTS_FILE: Final = "hosts"  # mounted over /etc/hosts where the launcher keeps it
 
+BEGUN_FILE: Final = f"{STATE}/begun"  # exists from when the command runs
 EXIT_FILE: Final = f"{STATE}/exit.json"  # exists from when the command has ended; the termination message has the same
 TERMINATION_LOG: Final = "/dev/termination-log"
 
