@@ -25,7 +25,7 @@ from pai_backend.model.container_settings import ContainerMount, ContainerSettin
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Placement
-from pai_backend.model.plan import RegistryLogin
+from pai_backend.model.plan import RegistryLogin, StagedInput
 from pai_backend.testing.engine_contract.observing import Watching, read_log, watching
 from tests.support.backend_process import until
 from tests.support.local_engine import NODE
@@ -289,6 +289,41 @@ async def test_an_image_is_fetched_with_the_documents_login_and_told_meanwhile(
         for process in psutil.process_iter(["cmdline"]):
             assert PASSWORD not in " ".join(process.info["cmdline"] or [])
         site.podman("rmi", "--force", image)
+
+
+@pytest.mark.asyncio
+async def test_inputs_are_read_with_the_rights_of_the_task(
+    make: Callable[..., ContainerEngine], plan: Plan, tmp_path: Path, root: Path
+) -> None:
+    """The backend is root: what it fetched by itself would be a way to its keys, and to what others have."""
+    (tmp_path / "disk" / "alice" / "code").mkdir(parents=True)
+    (tmp_path / "disk" / "alice" / "code" / "train.py").write_text("print('trained')")
+    (tmp_path / "disk" / "bob").mkdir()
+    (tmp_path / "disk" / "bob" / "secret").write_text("bobs")
+    (tmp_path / "disk" / "alice" / "link").symlink_to(tmp_path / "disk" / "bob")
+    (tmp_path / "disk" / "alice" / "keys").symlink_to(root)
+    own = ContainerMount(source=f"{tmp_path}/disk/{{user}}", path="/home/me")
+
+    def fetches(job: str, uri: str) -> TaskPlan:
+        return plan("python3 got/train.py; ls -R got", job, inputs=[StagedInput(uri=uri, name="got", max_bytes=10**6)])
+
+    refused = [
+        f"{tmp_path}/disk/bob",
+        "/home/me/link",
+        "/home/me/keys",
+        str(root),
+        "/root",
+        "/etc/ssh",
+        "/proc/1/root/root",
+    ]
+    async with running(make(mounts=[own]), root) as here:
+        good = fetches("j0", "/home/me/code")
+        bad = [fetches(f"j{1 + number}", uri) for number, uri in enumerate(refused)]
+        for each in (good, *bad):
+            await here.engine.start(each)
+        assert (await here.ended(good)).code == 0, await here.log(good, LogStream.ALL)
+        assert (await here.log(good)).startswith(b"trained\n")
+        assert {(await here.ended(each)).reason for each in bad} == {"input-failed"}
 
 
 @pytest.mark.asyncio

@@ -7,6 +7,7 @@ tasks: see docs/engine-kubernetes.md).
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -17,7 +18,7 @@ from pai_backend.engine.bundle import layout
 from pai_backend.launch.peers import known_hosts_line
 from pai_backend.launch.plan import path_variables
 from pai_backend.launch.room import VARIABLE_BYTES, entry_bytes
-from pai_backend.model.plan import SshPlan, TaskPlan
+from pai_backend.model.plan import SshPlan, StagedInput, TaskPlan
 
 LEVEL: Final = 4  # of gzip: at 3,000 tasks 7 ms for each and 74 KB; 9 takes 60 ms for 72 KB (measured 2026-11-21)
 
@@ -66,6 +67,17 @@ def launcher_options(plan: TaskPlan, hosts_wait_s: float | None) -> list[tuple[s
 def remote_outputs(plan: TaskPlan) -> tuple[str, ...]:
     """Output directories that are no directories of the container: only the staging program can make them."""
     return tuple(uri for uri in plan.outputs if not _is_local(uri))
+
+
+def stage_text(inputs: Iterable[StagedInput], outputs: tuple[str, ...], user: str) -> bytes:
+    """What the staging program does in a container: see ``pai_backend.storage.stage``."""
+    fields = {
+        "inputs": [item.model_dump(mode="json") for item in inputs],
+        "outputs": list(outputs),
+        "work_dir": layout.WORK,
+        "user": user,
+    }
+    return json.dumps(fields).encode()
 
 
 def entries(pairs: Iterable[tuple[str, str]]) -> bytes:

@@ -41,6 +41,8 @@ async def dial(directory: Path, port: int) -> Connection:
             result: socket.socket | OSError = _connected(directory, port)
         except OSError as error:
             result = error
+        except ValueError:  # the container is just being made
+            result = ProcessLookupError(0, "its container does not run yet")
         loop.call_soon_threadsafe(tell, result)
 
     # Not one of a pool: it does not come back from where it goes.
@@ -56,8 +58,8 @@ async def dial(directory: Path, port: int) -> Connection:
 
 
 def _connected(directory: Path, port: int) -> socket.socket:
+    start = (directory / layout.CONTAINER / folder.BEGAN).read_text("ascii")  # written when INIT is whole
     pid = int((directory / layout.CONTAINER / folder.INIT).read_text("ascii"))
-    start = (directory / layout.CONTAINER / folder.BEGAN).read_text("ascii")
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
         if not start or processes.start_time(pid) != start:  # after it was opened: so it is that one's

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,8 @@ from pai_backend.model.plan import TaskPlan
 LABEL: Final = "jupyter-pai.root"
 """Of containers and networks: the directory of the engine that they belong to."""
 _PLAIN_NAME = re.compile(r"[\w.@+-]+")
+STAGING: Final = "pai_backend.engine.kubernetes.stage_inputs"
+"""The program that fetches inputs in containers, of pods too."""
 NO_DEVICES: Final = "none"
 """Keeps hooks of container runtimes from giving a task the GPUs that its image asks for in a variable."""
 
@@ -36,6 +38,14 @@ class TaskPlaces:
     work: str
     folder: str
     """``layout.CONTAINER`` of its directory."""
+
+
+@dataclass(frozen=True)
+class PythonPlaces:
+    """A Python of the machine with the backend, and the directories that it needs."""
+
+    executable: str
+    directories: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,11 @@ def _volumes(plan: TaskPlan, settings: ContainerSettings, places: TaskPlaces) ->
     yield f"{places.folder}/{folder.RECORD}:{layout.TERMINATION_LOG}"
     if has_peers(plan):
         yield f"{places.folder}/{folder.STATE}/{layout.HOSTS_FILE}:/etc/hosts"
+    yield from _given(plan, settings)
+
+
+def _given(plan: TaskPlan, settings: ContainerSettings) -> Iterator[str]:
+    """Directories of the machine that a task has."""
     for mount in settings.mounts:
         yield f"{_source(mount, plan.user)}:{mount.place}{':ro' if mount.read_only else ''}"
     for storage in plan.storages:
@@ -170,6 +185,30 @@ def pull_words(plan: TaskPlan, settings: ContainerSettings, places: TaskPlaces) 
 def is_here_words(plan: TaskPlan) -> list[str]:
     """What succeeds where a task's image need not be fetched. Without the program."""
     return ["image", "exists", "--", full_reference(plan.image)]
+
+
+def stage_words(
+    plan: TaskPlan,
+    settings: ContainerSettings,
+    root: str,
+    places: TaskPlaces,
+    address: TaskAddress,
+    limits: Sequence[str],
+    python: PythonPlaces,
+) -> list[str]:
+    """What fetches a task's inputs, with the rights of the task: it sees the directories that the task will see.
+
+    Its root is an empty directory, with the programs of the machine that run it, read-only.
+    """
+    name = f"{container_name(root, plan.uid)}-inputs"
+    words = [settings.podman, "run", "--rm", "--replace", "--log-driver=passthrough", f"--name={name}"]
+    words += [f"--label={LABEL}={root}", f"--network={address.network}:ip={address.address}", *limits]
+    words += [f"--workdir={layout.WORK}", "--env=HOME=/", f"--env={layout.MARK}={plan.uid}"]
+    own = [f"{places.folder}/{folder.PLAN}:{layout.PLAN}:ro", f"{places.work}:{layout.WORK}"]
+    programs = [f"{directory}:{directory}:ro" for directory in python.directories]
+    words += [f"--volume={volume}" for volume in (*own, *_given(plan, settings), *programs)]
+    program = [python.executable, "-E", "-P", "-m", STAGING, layout.PLAN]
+    return [*words, "--rootfs", "--", f"{places.folder}/{folder.STAGE_ROOT}", *program]
 
 
 def remove_words(container: str) -> list[str]:

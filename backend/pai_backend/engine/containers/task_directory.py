@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+import pai_backend
 from pai_backend.engine.bundle import layout as task_layout
-from pai_backend.engine.bundle.plan_files import compressed, plan_files, remote_outputs
+from pai_backend.engine.bundle.plan_files import compressed, plan_files, remote_outputs, stage_text
 from pai_backend.engine.bundle.registry_login import docker_config
 from pai_backend.engine.containers import podman
-from pai_backend.engine.containers.podman import TaskAddress, TaskBounds, TaskPlaces
+from pai_backend.engine.containers.podman import PythonPlaces, TaskAddress, TaskBounds, TaskPlaces
 from pai_backend.engine.containers.programs import own_limits, podman_environment
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.builder import Draft
@@ -26,6 +29,8 @@ HOSTS_WAIT_S: Final = 30.0
 """How long a command waits for the addresses of its peers, all of which are started at about the same time."""
 COMPLETE: Final = "# complete\n"
 """Last line of a hosts file that has all tasks which are placed: the launcher waits for it."""
+SYSTEM: Final = ("/usr", "/lib", "/lib64", "/bin", "/etc/ssl")
+"""What programs of the machine are made of."""
 OPEN, READABLE = 0o777, 0o444  # whatever user the image has; the task's directory itself is the backend's alone
 
 
@@ -51,17 +56,24 @@ def build_contained_task(
     environment = {**podman_environment(os.environ), layout.MARK: plan.uid}
     launch = Launch(plan.uid, log_bytes, "", environment, keep=plan.keep_on_failure)
     files = plan_files(plan, HOSTS_WAIT_S if podman.has_peers(plan) else None)
+    staged = bool(plan.inputs or remote_outputs(plan))
+    if staged:
+        files[task_layout.STAGE] = stage_text(plan.inputs, remote_outputs(plan), plan.user)
     with Draft(directory) as draft:
         draft.write_common(plan, launch, contained=True)
-        if plan.inputs or remote_outputs(plan):
-            draft.write_stage(plan, remote_outputs(plan))
         draft.path.joinpath(layout.WORK).chmod(OPEN)
         inside = draft.path / layout.CONTAINER
         _directory(inside / folder.PLAN, {name: (data, READABLE) for name, data in files.items()})
         _directory(inside / folder.STATE, {task_layout.HOSTS_FILE: (b"", 0o666)}, OPEN)
         _file(inside / folder.RECORD, b"", 0o666)
         write_job(inside / folder.JOB, plan.job_info, hosts)
-        lines = {
+        lines = {}
+        if staged:
+            draft.write_stage(plan, remote_outputs(plan))
+            limits = podman.limit_words(bounds.files, bounds.threads)
+            lines[folder.STAGE] = podman.stage_words(plan, settings, root, places, address, limits, python_places())
+            (inside / folder.STAGE_ROOT).mkdir()
+        lines |= {
             folder.RUN: podman.run_words(plan, settings, root, places, address, bounds),
             folder.PULL: podman.pull_words(plan, settings, places) if pulls else [],
             folder.REMOVE: [settings.podman, *podman.remove_words(f"{places.folder}/{folder.ID}")],
@@ -71,6 +83,17 @@ def build_contained_task(
         if plan.image_login is not None:
             _file(inside / folder.LOGIN, docker_config(plan.image_login, plan.image), 0o600)
         draft.publish()
+
+
+@cache
+def python_places() -> PythonPlaces:
+    """The Python that runs this backend. Read once: an installation that is replaced stays where it was."""
+    code = Path(pai_backend.__file__).parents[1]
+    real = Path(sys.executable).resolve().parents[1]
+    wanted = [Path(sys.prefix), Path(sys.base_prefix), real, code, *map(Path, SYSTEM)]
+    there = sorted({str(each) for each in wanted if each.is_dir() and each != Path("/")})
+    outer = [each for each in there if not any(each.startswith(f"{other}/") for other in there)]
+    return PythonPlaces(sys.executable, tuple(outer))
 
 
 def bounds_of(plan: TaskPlan, most_processes: int, *, held: bool) -> TaskBounds:

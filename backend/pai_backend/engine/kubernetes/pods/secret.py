@@ -6,18 +6,16 @@ A Secret holds 1 MiB at most. Source: Kubernetes documentation, "Secrets" (size 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterable
 from typing import Final
 
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.bundle import layout
-from pai_backend.engine.bundle.plan_files import compressed, plan_files, remote_outputs
+from pai_backend.engine.bundle.plan_files import compressed, plan_files, remote_outputs, stage_text
 from pai_backend.engine.bundle.registry_login import docker_config
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.owner import PodOwner, metadata
-from pai_backend.model.plan import StagedInput, TaskPlan
+from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import Network, PeerNames, PodSettings
 
 SECRET_BYTES: Final = 1_048_576
@@ -37,7 +35,7 @@ def task_secret(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Objec
         files[layout.JOB_INFO] = compressed(plan.job_info.encode())
     inputs, remote = plan.inputs, remote_outputs(plan)
     if inputs or remote:
-        files[layout.STAGE] = _stage_text(inputs, remote, plan.user)
+        files[layout.STAGE] = stage_text(inputs, remote, plan.user)
     size = sum(map(len, files.values()))
     if size > SECRET_BYTES:
         raise StartRefused(
@@ -110,13 +108,3 @@ def keeps_hosts(plan: TaskPlan, settings: PodSettings) -> bool:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
-
-
-def _stage_text(inputs: Iterable[StagedInput], outputs: tuple[str, ...], user: str) -> bytes:
-    fields = {
-        "inputs": [item.model_dump(mode="json") for item in inputs],
-        "outputs": list(outputs),
-        "work_dir": layout.WORK,
-        "user": user,
-    }
-    return json.dumps(fields).encode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 
 from pai_backend.engine.local import layout, processes, records
@@ -19,6 +20,7 @@ from pai_backend.engine.local.shim.staging import Program, prepared
 from pai_backend.engine.local.shim.supervise import CommandSupervisor, ProgramEnd, Verdict, broken_capture
 
 BEGIN_LOOK_S = 0.02  # how often it is looked whether the command runs, once its container does
+PODMAN_S = 120.0  # of one call; what takes longer stands still
 LOOK_S = 0.25  # how often a task that would be kept is asked whether its command still runs
 _CONTAINER = layout.CONTAINER
 _MOST_BYTES = 65536  # of a record: the task may write it as long as it likes
@@ -41,9 +43,10 @@ def run(launch: Launch, control: int, capture: Capture, root: str) -> None:
         _refuse("start-failed", f"podman could not start the container: {said}", capture)
         _done(launch, folder.REMOVE)
         return
-    init = _init()
+    conmon = int(_text(folder.CONMON))
+    init = _init(conmon)
     layout.nudge(root, launch.uid)
-    supervisor = ContainerSupervisor(launch, int(_text(folder.CONMON)), init, control, pipes, capture, root)
+    supervisor = ContainerSupervisor(launch, conmon, init, control, pipes, capture, root)
     supervisor.loop()
     capture.close()
     supervisor.record()
@@ -72,6 +75,7 @@ def _done(launch: Launch, name: str, pipes: Pipes | None = None) -> int:
     own = pipes or Pipes()
     try:
         pid = spawn(launch, line[0], line, own)
+        _end_in_time(pid)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except OSError:
         return 127
@@ -82,10 +86,26 @@ def _done(launch: Launch, name: str, pipes: Pipes | None = None) -> int:
                 os.close(reader)
 
 
-def _init() -> processes.Process:
-    """The container's first process, which is written down for those who enter the container."""
+def _end_in_time(pid: int) -> None:
+    """Wait until a command line has ended, which is killed when Podman stands still: a task must be able to end."""
+    watched = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(watched, select.POLLIN)
+        if not poll.poll(PODMAN_S * 1000):
+            signal.pidfd_send_signal(watched, signal.SIGKILL)
+    finally:
+        os.close(watched)
+
+
+def _init(conmon: int) -> processes.Process:
+    """The container's first process, which is written down for those who enter the container.
+
+    One that has ended already has no start, also where its number is another's by now: it was a child of conmon's.
+    """
     pid = int(_text(folder.INIT))
-    start = processes.start_time(pid)
+    fields = processes.stat_fields(pid)
+    start = processes.start_time(pid) if fields and fields[1] == str(conmon) else ""
     draft = f"{_CONTAINER}/.{folder.BEGAN}"
     with open(draft, "w", encoding="ascii") as file:
         file.write(start)

@@ -1,9 +1,11 @@
 """Names of what lies in the folder ``layout.CONTAINER`` of a task that runs in a container. (The shim imports little.)
 
-``run``, ``pull`` and ``remove`` hold the words of command lines, each ended by NUL; with an empty one
+``stage``, ``run``, ``pull`` and ``remove`` hold the words of command lines, each ended by NUL; with an empty one
 nothing is done. ``engine.containers.podman`` makes them.
 """
 
+STAGE = "stage"  # fetches the inputs; absent where there are none
+STAGE_ROOT = "stage-root"  # the root that this sees
 RUN = "run"  # starts the container, and returns once it runs
 PULL = "pull"  # fetches the image; empty where it is here
 REMOVE = "remove"  # removes the container, whatever it does

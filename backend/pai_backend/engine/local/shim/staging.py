@@ -10,6 +10,7 @@ import os
 import sys
 
 from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local.shim import container_folder
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Launch, Pipes, adopt_orphans, spawn
 from pai_backend.engine.local.shim.supervise import CommandSupervisor, ProgramEnd, broken_capture
@@ -39,9 +40,10 @@ def stage(launch: Launch, control: int, capture: Capture, root: str) -> bool:
     if os.path.exists(layout.STAGING):
         processes.kill_marked(launch.uid)  # what a shim that was killed had begun
     os.close(os.open(layout.STAGING, os.O_WRONLY | os.O_CREAT, 0o600))
+    inside = container_folder.words(f"{layout.CONTAINER}/{container_folder.STAGE}")
     # -E and -P: neither the task's Python variables nor what lies in its directory decide what runs here.
     arguments = [sys.executable, "-E", "-P", "-m", PROGRAM, os.path.abspath(layout.STAGE)]
-    return prepared(launch, control, capture, root, arguments, INPUTS)
+    return prepared(launch, control, capture, root, inside or arguments, INPUTS)
 
 
 def prepared(launch: Launch, control: int, capture: Capture, root: str, arguments: list[str], what: Program) -> bool:
