@@ -408,8 +408,15 @@ async def test_an_engine_without_podman_says_what_to_install(make: Callable[...,
         await engine.start(plan("true"))
 
 
-def test_a_backend_without_a_runtime_image_does_not_start() -> None:
-    words = [sys.executable, "-P", "-m", "pai_backend", "serve", "--engine-kind", "containers"]
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ([], "containers.runtime_image is required"),
+        (["--containers-runtime-image", "x", "--containers-podman", "podman-that-is-not-here"], "install the package"),
+    ],
+)
+def test_a_backend_that_lacks_what_containers_need_does_not_start(given: list[str], fault: str) -> None:
+    words = [sys.executable, "-P", "-m", "pai_backend", "serve", "--engine-kind", "containers", *given]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[3] / "backend")
     assert done.returncode == 2
-    assert "containers.runtime_image is required" in done.stderr
+    assert fault in done.stderr

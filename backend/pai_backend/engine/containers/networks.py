@@ -98,14 +98,14 @@ class JobNetworks:
         with self._lock:
             self._placing.append(job)
         try:
-            network = self._of(plan, job)
-            yield TaskAddress(self._name(network), network.hosts[host_name(plan.role, plan.index)]), network.hosts
+            network, hosts = self._of(plan, job)
+            yield TaskAddress(network, hosts[host_name(plan.role, plan.index)]), hosts
         finally:
             with self._lock:
                 self._placing.remove(job)
 
-    def _of(self, plan: TaskPlan, job: JobUid) -> JobNetwork:
-        """The network of a task's job, in which the task has an address."""
+    def _of(self, plan: TaskPlan, job: JobUid) -> tuple[str, dict[str, str]]:
+        """The network of a task's job by its name, and the addresses in it, the task's among them."""
         attempt, name = plan.job_attempt, host_name(plan.role, plan.index)
         with self._lock:
             every = self._known()
@@ -119,7 +119,7 @@ class JobNetworks:
             if name not in network.hosts:
                 network.hosts[name] = free_address(network)
                 self._write(network)
-            return network
+            return self._name(network), dict(network.hosts)  # a copy: others are being started, too
 
     def _made(self, every: dict[int, JobNetwork], tasks: int) -> JobNetwork:
         """A new one. What others of the machine have, which only Podman sees, is passed over."""

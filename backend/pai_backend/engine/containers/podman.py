@@ -24,6 +24,7 @@ from pai_backend.model.plan import TaskPlan
 LABEL: Final = "jupyter-pai.root"
 """Of containers and networks: the directory of the engine that they belong to."""
 _PLAIN_NAME = re.compile(r"[\w.@+-]+")
+INFINIBAND: Final = "infiniband"
 STAGING: Final = "pai_backend.engine.kubernetes.stage_inputs"
 """The program that fetches inputs in containers, of pods too."""
 NO_DEVICES: Final = "none"
@@ -95,8 +96,13 @@ def run_words(
 ) -> list[str]:
     """What starts a task's container and returns once it runs; it then has the caller's standard output and error.
 
-    Nothing secret is among the words, since every user of the machine can read them.
+    Nothing secret is among the words, since every user of the machine can read them. Raises StartRefused.
     """
+    if plan.infiniband and not any(INFINIBAND in word for word in settings.arguments):
+        raise StartRefused(
+            "its role asks for InfiniBand, which no argument of containers gives; leave it out, or ask the "
+            f"administrator to add --device=/dev/{INFINIBAND} to containers.arguments"
+        )
     words = [settings.podman, "run", "--detach", "--log-driver=passthrough", "--pull=never"]
     words += [
         f"--name={container_name(root, plan.uid)}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,9 @@ class ContainersProvider(LocalProvider):
         if not settings.containers.runtime_image:
             raise ValueError("containers.runtime_image is required with engine.kind: containers")
         if sys.platform != "linux" or os.geteuid() != 0:
-            raise ValueError(
-                "engine.kind: containers runs containers of several users: the backend must be root on Linux"
-            )
+            raise ValueError("engine.kind: containers needs a backend that is root on Linux")
+        if shutil.which(settings.containers.podman) is None:
+            raise ValueError(f"containers.podman: {settings.containers.podman} is not here; install the package podman")
 
     def tasks_run_as_backend(self, settings: Any) -> bool:
         """Their containers are apart from the backend, and from each other."""

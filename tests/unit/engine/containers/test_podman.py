@@ -76,6 +76,13 @@ def test_gpus_are_named_as_cdi_names_them_and_simulated_ones_are_not() -> None:
     assert not [word for word in words(plan(placement=simulated)) if word.startswith("--device")]
 
 
+def test_infiniband_is_refused_until_an_administrator_gives_its_devices() -> None:
+    with pytest.raises(StartRefused, match=r"--device=/dev/infiniband to containers\.arguments"):
+        words(plan(infiniband=True))
+    given = SETTINGS.model_copy(update={"arguments": ("--device=/dev/infiniband",)})
+    assert "--device=/dev/infiniband" in words(plan(infiniband=True), given)
+
+
 def test_mounts_are_the_administrators_the_users_own_and_team_storages_of_the_machine() -> None:
     mounts = (
         ContainerMount(source="/srv/data", read_only=True),

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import signal
+import time
 
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.shim import container_folder as folder
@@ -20,6 +21,7 @@ from pai_backend.engine.local.shim.staging import Program, prepared
 from pai_backend.engine.local.shim.supervise import CommandSupervisor, ProgramEnd, Verdict, broken_capture
 
 BEGIN_LOOK_S = 0.02  # how often it is looked whether the command runs, once its container does
+SILENT_S = 60.0  # above the time that a launcher waits for the addresses of its peers
 PODMAN_S = 120.0  # of one call; what takes longer stands still
 LOOK_S = 0.25  # how often a task that would be kept is asked whether its command still runs
 _CONTAINER = layout.CONTAINER
@@ -148,6 +150,7 @@ class ContainerSupervisor(CommandSupervisor):
         self._root = root
         self._recorded = False
         self._begun = False
+        self._silent_until = time.monotonic() + SILENT_S
         super().__init__(launch, conmon, control, pipes, capture, adopting=True)
 
     def _patience(self) -> float | None:
@@ -158,12 +161,19 @@ class ContainerSupervisor(CommandSupervisor):
         return LOOK_S * 1000 if looks and usual is None else usual
 
     def _over(self) -> bool:
-        if not self._begun and os.path.exists(f"{_CONTAINER}/{folder.BEGUN}"):
+        if not self._begun and self._has_begun():
             self._begun = True
             layout.nudge(self._root, self._launch.uid)
         if self._launch.keep and not self._recorded and not self._stopped and self._status is None:
             self._keep_when_failed()
         return super()._over()
+
+    def _has_begun(self) -> bool:
+        """Whether the launcher has said so. One of before it could is taken to have begun after a while."""
+        mark = f"{_CONTAINER}/{folder.BEGUN}"
+        if time.monotonic() > self._silent_until and not os.path.exists(mark):
+            os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
+        return os.path.exists(mark)
 
     def _keep_when_failed(self) -> None:
         """Say that the command has failed, while the launcher goes on for those who want to look."""
@@ -211,6 +221,8 @@ def _unsaid(end: ProgramEnd) -> Verdict:
         return broken_capture(end.capture_error)
     if end.stopped:
         return "stopped", "stopped on request; its container was killed after the grace", "user"
+    if end.code < 0:
+        return "lost", "the process that keeps its container was killed", "platform"
     how = f"its container ended with status {end.code}"
     if end.code == _KILLED:
         return "lost", f"{how}: what runs the command in it was killed, perhaps for lack of memory", "platform"
