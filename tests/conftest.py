@@ -23,6 +23,7 @@ from tests.support import repeatable
 LONGEST = (
     "kubernetes",
     "room-kubernetes",
+    "containers",
     "kubernetes-deploy",
     "kubernetes-faults",
     "kubernetes-policies",
