@@ -12,7 +12,7 @@ from pai_backend.engine.base import EngineError, TaskPlan
 from pai_backend.engine.bundle import layout as task_layout
 from pai_backend.engine.containers.networks import JobNetworks
 from pai_backend.engine.containers.podman import LABEL, container_name, has_peers, is_here_words, remove_words
-from pai_backend.engine.containers.programs import LIMIT_S, Podman
+from pai_backend.engine.containers.programs import Podman
 from pai_backend.engine.containers.runtime import Runtime
 from pai_backend.engine.containers.task_directory import bounds_of, build_contained_task, hosts_text, write_job
 from pai_backend.engine.local import layout
@@ -50,11 +50,11 @@ class ContainerDirectories(TaskDirectories):
         runtime = self._runtime.directory()
         bounds = bounds_of(plan, self._most, held=self._held)
         look = settings.pull == "missing" and self._seen.get(plan.image, -math.inf) < time.monotonic() - SEEN_S
-        looking = self.podman.begin(is_here_words(plan)) if look else None
+        is_here = self.podman.begin(is_here_words(plan)) if look else None  # while the network is made
         with self._networks.placing(plan) as (address, known):
             hosts = hosts_text(known, plan.job_placed)
-            pulls = settings.pull == "always" or (looking is not None and looking.wait(LIMIT_S) != 0)
-            if looking is not None and not pulls:
+            pulls = settings.pull == "always" or (is_here is not None and not is_here())
+            if is_here is not None and not pulls:
                 self._seen[plan.image] = time.monotonic()
             build_contained_task(
                 self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds, pulls=pulls

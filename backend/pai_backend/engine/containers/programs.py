@@ -10,7 +10,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -80,10 +80,10 @@ class Podman:
             raise EngineError(f"podman {words[0]} failed: {said[-1]}")
         return done.stdout.decode(errors="replace")
 
-    def begin(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start it, for who asks for its status later: 0 or not. Raises EngineError."""
+    def begin(self, words: Sequence[str]) -> Callable[[], bool]:
+        """Start it; what is returned says whether it succeeded, once it has ended. Both raise EngineError."""
         try:
-            return subprocess.Popen(
+            started = subprocess.Popen(
                 [self.path, *words],
                 env=podman_environment(os.environ),
                 stdin=subprocess.DEVNULL,
@@ -92,6 +92,16 @@ class Podman:
             )
         except OSError as error:
             raise EngineError(f"podman {words[0]} failed: {error}") from error
+
+        def succeeded() -> bool:
+            try:
+                return started.wait(LIMIT_S) == 0
+            except subprocess.TimeoutExpired as error:
+                started.kill()
+                started.wait()
+                raise EngineError(f"podman {words[0]} failed: {error}") from error
+
+        return succeeded
 
     def ask(self, words: Sequence[str]) -> str | None:
         """The same; None when it fails, which is logged."""

@@ -29,7 +29,10 @@ HOSTS_WAIT_S: Final = 30.0
 """How long a command waits for the addresses of its peers, all of which are started at about the same time."""
 COMPLETE: Final = "# complete\n"
 """Last line of a hosts file that has all tasks which are placed: the launcher waits for it."""
-SYSTEM: Final = ("/usr", "/lib", "/lib64", "/bin", "/etc/ssl")
+SYSTEM: Final = (
+    *("/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share"),
+    *("/usr/local/bin", "/usr/local/lib", "/etc/ssl/certs"),
+)
 """What programs of the machine are made of."""
 OPEN, READABLE = 0o777, 0o444  # whatever user the image has; the task's directory itself is the backend's alone
 
@@ -87,11 +90,14 @@ def build_contained_task(
 
 @cache
 def python_places() -> PythonPlaces:
-    """The Python that runs this backend. Read once: an installation that is replaced stays where it was."""
-    code = Path(pai_backend.__file__).parents[1]
-    real = Path(sys.executable).resolve().parents[1]
-    wanted = [Path(sys.prefix), Path(sys.base_prefix), real, code, *map(Path, SYSTEM)]
-    there = sorted({str(each) for each in wanted if each.is_dir() and each != Path("/")})
+    """The Python that runs this backend. Read once: an installation that is replaced stays where it was.
+
+    Of a prefix only what programs are made of: a configuration with tokens, or the data directory, may lie beside it.
+    """
+    prefixes = (Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1])
+    wanted = [prefix / part for prefix in prefixes for part in ("bin", "lib", "lib64", "pyvenv.cfg")]
+    wanted += [Path(pai_backend.__file__).parent, *map(Path, SYSTEM)]
+    there = sorted({str(each) for each in wanted if each.exists()})
     outer = [each for each in there if not any(each.startswith(f"{other}/") for other in there)]
     return PythonPlaces(sys.executable, tuple(outer))
 

@@ -16,6 +16,7 @@ from pai_backend.engine.base import EngineError, StartRefused, TaskPlan
 from pai_backend.engine.bundle.registry_login import docker_config, full_reference
 from pai_backend.engine.containers.networks import JobNetwork, free_address, free_subnet
 from pai_backend.engine.containers.podman import (
+    PythonPlaces,
     TaskAddress,
     TaskBounds,
     TaskPlaces,
@@ -23,8 +24,9 @@ from pai_backend.engine.containers.podman import (
     network_name,
     pull_words,
     run_words,
+    stage_words,
 )
-from pai_backend.engine.containers.task_directory import hosts_text, write_job
+from pai_backend.engine.containers.task_directory import hosts_text, python_places, write_job
 from pai_backend.model.container_settings import ContainerMount, ContainerSettings
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
@@ -143,6 +145,17 @@ def test_a_user_whose_name_is_no_directory_gets_no_directory_of_others(user: str
     mount = ContainerMount(source="/srv/home/{user}", path="/home/me")
     with pytest.raises(StartRefused, match="a directory cannot have that name"):
         words(plan(user=user), SETTINGS.model_copy(update={"mounts": (mount,)}))
+
+
+def test_what_fetches_inputs_sees_programs_and_nothing_beside_them() -> None:
+    """A token or a key may lie in the directory that an environment of Python was made in."""
+    parts = ("bin", "lib", "lib64", "pyvenv.cfg", "pai_backend", "share", "certs")
+    assert all(Path(each).name in parts for each in python_places().directories)
+    made = stage_words(plan(), SETTINGS, "/r", PLACES, ADDRESS, [], PythonPlaces("/v/bin/python", ("/v/bin", "/v/lib")))
+    volumes = [word.removeprefix("--volume=") for word in made if word.startswith("--volume=")]
+    assert volumes[-2:] == ["/v/bin:/v/bin:ro", "/v/lib:/v/lib:ro"]
+    assert volumes[:2] == ["/r/tasks/t/container/plan:/pai/plan:ro", "/r/tasks/t/work:/pai/work"]
+    assert made[made.index("--rootfs") + 2] == "/r/tasks/t/container/stage-root"
 
 
 def test_names_of_two_engines_on_one_machine_differ() -> None:
