@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from pai_backend.store.sql import Store
 from tests.crash.backend import USER, Backend
 from tests.crash.takeovers import NAME, Takeovers
 from tests.support.living_trees import stdout_of
+
+LEAVING_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ async def audit(backend: Backend, expected: list[Expected], taken: Takeovers) ->
         findings += _logs(backend, {job.name: jobs[job.name] for job in expected if not job.stop and job.name in jobs})
     finally:
         await store.aclose()
-    return findings + _leftovers(backend)
+    return findings + await _leftovers(backend)
 
 
 async def _all_jobs(store: Store) -> dict[str, Job]:
@@ -195,8 +198,16 @@ def _logs(backend: Backend, jobs: dict[str, Job]) -> list[str]:
     return found
 
 
-def _leftovers(backend: Backend) -> list[str]:
-    """Processes of ended tasks that are still there."""
+async def _leftovers(backend: Backend) -> list[str]:
+    """Processes of ended tasks that stay: a shim removes its container last."""
+    deadline = time.monotonic() + LEAVING_S
+    while (found := _there(backend)) and time.monotonic() < deadline:
+        await backend.something_happened()
+    return found
+
+
+def _there(backend: Backend) -> list[str]:
+    """Processes of ended tasks that are there now."""
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         command = " ".join(process.info["cmdline"] or [])

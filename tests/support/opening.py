@@ -91,7 +91,9 @@ class Visit:
         with self.context.expect_page() as opened:
             _new(service, "Python 3")
         notebook = opened.value
-        # Run before its kernel is there, Jupyter asks for one.
+        # A kernel that comes late on a busy machine, Jupyter asks for: the dialog may come at any moment.
+        asked = notebook.get_by_role("dialog").get_by_role("button", name="Select Kernel")
+        notebook.add_locator_handler(asked, lambda button: button.click())
         notebook.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for(state="attached")
         notebook.locator(".jp-Notebook .cm-content").first.click()
         notebook.keyboard.type("1+1")

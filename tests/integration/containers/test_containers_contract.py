@@ -31,7 +31,15 @@ class ContainerBehind(LocalBehind):
 
     def processes(self, uid: TaskUid) -> list[int]:
         """As the kernel shows them."""
-        return [pid for pid in super().processes(uid) if psutil.Process(pid).name() not in KEEPERS]
+        return [pid for pid in super().processes(uid) if _name(pid) not in ("", *KEEPERS)]
+
+
+def _name(pid: int) -> str:
+    """What a process is called; nothing when it has just ended."""
+    try:
+        return psutil.Process(pid).name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 class TestContainerEngine(Runs, Given, Staged, Reach, Kept, Inside):

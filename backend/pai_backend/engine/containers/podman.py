@@ -27,6 +27,9 @@ _PLAIN_NAME = re.compile(r"[\w.@+-]+")
 INFINIBAND: Final = "infiniband"
 STAGING: Final = "pai_backend.engine.kubernetes.stage_inputs"
 """The program that fetches inputs in containers, of pods too."""
+COMPILED: Final = "compiled"
+"""Below the root: what Python compiles of that program, which may not write where it is installed."""
+_COMPILED_AT: Final = "/pai/compiled"
 NO_DEVICES: Final = "none"
 """Keeps hooks of container runtimes from giving a task the GPUs that its image asks for in a variable."""
 
@@ -211,9 +214,10 @@ def stage_words(
     words += [f"--label={LABEL}={root}", f"--network={address.network}:ip={address.address}", *limits]
     words += [f"--workdir={layout.WORK}", "--env=HOME=/", f"--env={layout.MARK}={plan.uid}"]
     own = [f"{places.folder}/{folder.PLAN}:{layout.PLAN}:ro", f"{places.work}:{layout.WORK}"]
+    own.append(f"{root}/{COMPILED}:{_COMPILED_AT}")
     programs = [f"{directory}:{directory}:ro" for directory in python.directories]
     words += [f"--volume={volume}" for volume in (*own, *_given(plan, settings), *programs)]
-    program = [python.executable, "-E", "-P", "-m", STAGING, layout.PLAN]
+    program = [python.executable, "-X", f"pycache_prefix={_COMPILED_AT}", "-E", "-P", "-m", STAGING, layout.PLAN]
     return [*words, "--rootfs", "--", f"{places.folder}/{folder.STAGE_ROOT}", *program]
 
 

@@ -76,6 +76,7 @@ def build_contained_task(
             limits = podman.limit_words(bounds.files, bounds.threads)
             lines[folder.STAGE] = podman.stage_words(plan, settings, root, places, address, limits, python_places())
             (inside / folder.STAGE_ROOT).mkdir()
+            Path(root, podman.COMPILED).mkdir(mode=0o700, exist_ok=True)
         lines |= {
             folder.RUN: podman.run_words(plan, settings, root, places, address, bounds),
             folder.PULL: podman.pull_words(plan, settings, places) if pulls else [],

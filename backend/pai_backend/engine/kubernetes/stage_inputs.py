@@ -45,7 +45,8 @@ def main(arguments: list[str]) -> int:
         # Only the kind of error: its text may quote the file.
         return _fail(f"{path} holds no variables ({type(error).__name__}); the task cannot start")
     stage = os.path.join(arguments[0], layout.STAGE)
-    os.execve(sys.executable, [sys.executable, "-E", "-P", "-m", PROGRAM, stage], variables)
+    cache = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
+    os.execve(sys.executable, [sys.executable, *cache, "-E", "-P", "-m", PROGRAM, stage], variables)
 
 
 def _fail(line: str) -> int:

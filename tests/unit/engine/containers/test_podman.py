@@ -154,7 +154,8 @@ def test_what_fetches_inputs_sees_programs_and_nothing_beside_them() -> None:
     made = stage_words(plan(), SETTINGS, "/r", PLACES, ADDRESS, [], PythonPlaces("/v/bin/python", ("/v/bin", "/v/lib")))
     volumes = [word.removeprefix("--volume=") for word in made if word.startswith("--volume=")]
     assert volumes[-2:] == ["/v/bin:/v/bin:ro", "/v/lib:/v/lib:ro"]
-    assert volumes[:2] == ["/r/tasks/t/container/plan:/pai/plan:ro", "/r/tasks/t/work:/pai/work"]
+    own = ["/r/tasks/t/container/plan:/pai/plan:ro", "/r/tasks/t/work:/pai/work", "/r/compiled:/pai/compiled"]
+    assert volumes[:3] == own
     assert made[made.index("--rootfs") + 2] == "/r/tasks/t/container/stage-root"
 
 
