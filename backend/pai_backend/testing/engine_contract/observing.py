@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pai_backend.engine.base import Engine, EngineEvent, Listed, LogStream, TaskSeen, TaskState
 from pai_backend.model.ids import TaskUid
 
-PATIENCE_S = 20.0  # far above what any step takes, so that only a hang fails
+PATIENCE_S = 60.0  # far above what any step takes, so that only a hang fails
 
 
 class Watching:
