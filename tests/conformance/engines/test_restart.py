@@ -13,6 +13,7 @@ def test_tasks_go_on_without_the_backend_and_are_known_to_the_next(room: Room) -
     afterwards = room.submit(commands("echo up", WAIT.format("afterwards"), "echo done afterwards", "exit 4"))
     for job in (meanwhile, afterwards):
         job.until_said("up")
+        job.running()  # its log may be heard first
     before = afterwards.task()
     names = {job: job.detail["name"] for job in (meanwhile, afterwards)}
     room.kill()
