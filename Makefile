@@ -62,7 +62,7 @@ building:
 	@[ -z "$(NODES_RUN)" ] || (nohup tools/kubernetes-binaries $(PROGRAMS) >build/kubernetes-binaries.log 2>&1 &)
 
 # Of the tests on Kubernetes these are what jobs may rely on. All of them would not be done in 40 minutes.
-test: building install ## Run every test, of those on Kubernetes conformance: what CI runs
+test: building install ## Run every test but those in containers, of those on Kubernetes conformance: what CI runs
 	@tools/system-packages $(if $(NODES_RUN),kubernetes,test)
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check

@@ -37,7 +37,6 @@ class PodmanSite:
     environment: Mapping[str, str]
     runtime_image: str
     image: str = images.PYTHON
-    busybox: str = images.BUSYBOX
 
     def podman(self, *words: str) -> str:
         """What Podman prints. Raises PodmanFailed."""
