@@ -55,13 +55,14 @@ def kept_script(program: str | None, directory: str | None) -> str:
     """Starts code-server behind the task's port :data:`LABEL`, unless it runs, and prints its password.
 
     It runs until the task ends. openvscode-server is not for this: it takes its token from the address alone. In a pod
-    the service proxy comes by the network, elsewhere from the same machine.
+    the service proxy comes by the network, elsewhere from the same machine. A signal reaches a killed server until its
+    parent has waited for it; so a zombie does not count.
     """
     return f"""\
 p={shlex.quote(program or SERVERS[0])}; command -v "$p" >/dev/null || exit 127
 umask 077; d=${{TMPDIR:-/tmp}}/pai-code-${{PAI_TASK_UID:?}}
 mkdir -p "$d" && [ -O "$d" ] && [ ! -L "$d" ] || exit 1
-running() {{ kill -0 "$(cat "$d/pid" 2>/dev/null)" 2>/dev/null; }}
+running() {{ i=$(cat "$d/pid") && kill -0 "$i" && ! grep -q '^State:.Z' "/proc/$i/status"; }} 2>/dev/null
 if ! running; then
 cd {quoted(directory, ".")} || exit 1
 {_SECRET}; case ${{PAI_POD_IP-}} in "") h={HOST};; *:*) h='[::]';; *) h=0.0.0.0;; esac

@@ -1,0 +1,42 @@
+"""The script that has code-server run behind a task's port, run by a shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_pai.vscode_server import kept_script
+
+LIMIT_S = 60.0
+SERVER = "#!/bin/sh\necho started >>{starts}\necho 'HTTP server listening on 1'\nexec sleep 60\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="zombies are told from others by /proc")
+def test_a_server_that_was_killed_is_started_again_before_its_parent_has_waited_for_it(tmp_path: Path) -> None:
+    program, starts = tmp_path / "code-server", tmp_path / "starts"
+    program.write_text(SERVER.format(starts=starts))
+    program.chmod(0o755)
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "PAI_TASK_UID": "u", "PAI_CONTAINER_HOST_PORT": "1"}
+    script = kept_script(str(program), str(tmp_path))
+    kept = tmp_path / "pai-code-u" / "pid"
+
+    def passwords(times: int) -> list[bytes]:
+        return [subprocess.check_output(["sh", "-c", script], env=environ, timeout=LIMIT_S) for _ in range(times)]
+
+    before = passwords(2)
+    os.kill(int(kept.read_text()), 9)
+    killed = subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # a zombie until the end of this test
+        kept.write_text(str(killed.pid))
+        after = passwords(2)
+    finally:
+        killed.wait()
+    os.kill(int(kept.read_text()), 9)
+    assert (before[0], after[0]) == (before[1], after[1])
+    assert before[0] != after[0]
+    assert starts.read_text() == "started\n" * 2
