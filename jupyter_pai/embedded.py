@@ -50,12 +50,16 @@ class Status:
 
 
 def _alive(pid: int) -> bool:
-    """Whether a process of ours has that number. Another user's process means ours is gone."""
+    """Whether a process of ours has that number. Another user's process means ours has ended, and so does a zombie."""
     try:
         os.kill(pid, 0)
     except OSError:
         return False
-    return True
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:  # gone since, or no Linux: what is asked of the backend next tells
+        return True
+    return stat.rpartition(b")")[2].split()[:1] != [b"Z"]  # its name may hold spaces and brackets, proc(5)
 
 
 def backend_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -34,6 +34,7 @@ from pai_backend.testing.engine_contract import (
 )
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes
+from tests.support.living import marked
 
 NUMBERS = itertools.count()
 
@@ -46,7 +47,7 @@ class Outside:
 
     def processes(self, uid: TaskUid) -> list[int]:
         """By the mark in their environment."""
-        return [process.pid for process in psutil.process_iter() if _marked(process, uid)]
+        return [process.pid for process in psutil.process_iter() if marked(process, uid)]
 
     def crash(self, uid: TaskUid) -> None:
         """Take the pod away by force, finalizer and all."""
@@ -57,13 +58,6 @@ class Outside:
     def _run(self, *words: str) -> None:
         command = self._kubectl.command(*words)
         subprocess.run(command, check=True, capture_output=True, timeout=60)
-
-
-def _marked(process: psutil.Process, uid: str) -> bool:
-    try:
-        return process.environ().get("PAI_TASK_UID") == uid and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 class OnNodes(EngineWorld):

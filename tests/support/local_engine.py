@@ -12,6 +12,7 @@ import psutil
 from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.nodes import simulated_node
 from pai_backend.model.ids import TaskUid
+from tests.support.living import marked
 
 PYTHON = Interpreter("/env/bin/python", "/usr/bin/python3", "3.11", "3.11.2", "/env", (), ("/env/bin",), True)
 """One that nothing runs."""
@@ -26,7 +27,7 @@ class LocalBehind:
 
     def processes(self, uid: TaskUid) -> list[int]:
         """Processes of the task, by the mark in their environment."""
-        return [process.pid for process in psutil.process_iter() if _marked(process, uid)]
+        return [process.pid for process in psutil.process_iter() if marked(process, uid)]
 
     def shims(self, uid: TaskUid) -> list[int]:
         """The processes that keep the task."""
@@ -54,13 +55,6 @@ def _is_zombie(process: psutil.Process) -> bool:
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:  # it was collected meanwhile
-        return False
-
-
-def _marked(process: psutil.Process, uid: str) -> bool:
-    try:
-        return process.environ().get("PAI_TASK_UID") == uid and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
         return False
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from pai_backend.platform.runtime_files import read_json
 from tests.support.backend_process import backend, command, is_free, kill, until
+from tests.support.living import lives
 from tests.support.living_trees import contents_below
 
 
@@ -42,7 +43,7 @@ def test_children_of_a_killed_supervisor_end_and_its_locks_are_free(tmp_path: Pa
         kill(psutil.Process(running.process.pid))
         running.process.wait(60)
         psutil.wait_procs(children, timeout=60)
-        assert [child for child in children if child.is_running()] == []
+        assert [child for child in children if lives(child)] == []
         assert is_free(running.data_dir / "backend.lock")
         assert is_free(running.data_dir / "runtime" / "processes.lock")
         assert is_free(running.data_dir / "controller.lock")
@@ -66,7 +67,7 @@ def test_a_clean_end_leaves_no_process_and_no_runtime_file(tmp_path: Path, numbe
         children = list(running.children().values())
         running.process.send_signal(number)
         assert running.process.wait(60) == 0
-        assert [child for child in children if child.is_running()] == []
+        assert [child for child in children if lives(child)] == []
         assert [entry.name for entry in (running.data_dir / "runtime").iterdir()] == ["processes.lock"]
         assert "ended by signal" not in running.errors.read_text()
 

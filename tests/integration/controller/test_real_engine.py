@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
 import pytest
 
 from pai_backend.model.job import State
 from pai_backend.model.spec import Completion, PortSpec
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_role, make_spec
+from tests.support.living import lives
 from tests.support.real_cluster import at_work, final, log_of, submit, until
 
 
@@ -73,8 +73,7 @@ async def test_a_job_that_kills_what_keeps_it_runs_as_often_as_it_may_and_leaves
     assert (done.state, exit_.reason, done.retries.charged) == (State.FAILED, "lost", retries)
     ran = [int(line) for line in pids.read_text().split()]
     assert len(ran) == 2 * (retries + 1)
-    left = [pid for pid in ran if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
-    assert left == []
+    assert [pid for pid in ran if lives(pid)] == []
 
 
 @pytest.mark.asyncio

@@ -18,6 +18,7 @@ from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import files
 from pai_backend.testing.engine_contract import PATIENCE_S
 from tests.integration.engine.test_agent_ssh import Client, agent, client, run, task
+from tests.support.living import lives
 from tests.support.ssh_world import eventually
 
 LOOKS = 30
@@ -45,7 +46,7 @@ async def test_who_waits_for_a_named_pipe_keeps_nobody_else_waiting(client: Clie
         servers = [each for each in named if each in below]
         assert servers
         waiting.cancel()
-    await eventually(lambda: not any(map(alive, servers)), "the file server goes on without its client")
+    await eventually(lambda: not any(map(lives, servers)), "the file server goes on without its client")
 
 
 @pytest.mark.asyncio
@@ -79,11 +80,6 @@ async def sftp_of_another(client: Client) -> bytes:
             data = await file.read()
             assert isinstance(data, bytes)
             return data
-
-
-def alive(process: psutil.Process) -> bool:
-    """Whether it has not ended."""
-    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.asyncio

@@ -8,7 +8,6 @@ import signal
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from pai_backend.engine.base import TaskState
@@ -18,6 +17,7 @@ from pai_backend.lifecycle.exits import Reaction, explain
 from pai_backend.model.ids import TaskUid
 from pai_backend.testing.engine_contract import watching
 from tests.integration.engine.conftest import MakePlan
+from tests.support.living import lives
 from tests.support.local_engine import NODE, LocalBehind
 
 # Each writes its number before the shim, which is the parent of bash, is killed.
@@ -30,14 +30,6 @@ SURVIVORS = {
     "deaf": """env -i setsid bash -c 'trap "" TERM HUP INT; echo $$ >pid; while :; do sleep 0.1; done' & """,
 }
 KILL = "until [ -s pid ]; do sleep 0.02; done; kill -9 $PPID; sleep 1000"
-
-
-def alive(pid: int) -> bool:
-    """Whether it runs; a zombie does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def number(root: Path, uid: TaskUid) -> int:
@@ -57,7 +49,7 @@ async def test_a_task_that_kills_what_keeps_it_is_lost_at_its_own_cost_and_leave
     assert ended is not None
     assert (ended.reason, explain(ended).phrase) == ("lost", "TaskLost")
     assert explain(ended).reaction is Reaction.RETRY_TO_LIMIT
-    assert not alive(number(root, plan.uid))
+    assert not lives(number(root, plan.uid))
 
 
 @pytest.mark.asyncio
@@ -73,7 +65,7 @@ async def test_what_was_lost_before_a_backend_came_back_is_ended_by_the_next_one
         ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
     assert ended is not None
     assert ended.reason == "lost"
-    assert not alive(number(root, plan.uid))
+    assert not lives(number(root, plan.uid))
 
 
 def _await_file(path: Path) -> None:
@@ -124,7 +116,7 @@ async def test_a_task_that_halts_what_keeps_it_is_stopped_all_the_same(
         ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
     assert ended is not None
     assert ended.reason == "stopped"
-    assert not alive(number(root, plan.uid))
+    assert not lives(number(root, plan.uid))
 
 
 def test_the_marks_of_tasks_differ_and_are_limits_that_can_be_set() -> None:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import psutil
 import pytest
 import pytest_asyncio
 import yaml
@@ -26,6 +25,7 @@ from pai_backend.engine.kubernetes.client import ApiClient, connect
 from pai_backend.engine.kubernetes.gpu_use import LATE, OUTPUT_MAX, TOO_MUCH, command, gpu_use
 from tests.support.backend_process import until
 from tests.support.kubeconfigs import kubeconfig
+from tests.support.living import lives
 
 POD = "/api/v1/namespaces/team/pods/task"
 SUCCESS: dict[str, object] = {"metadata": {}, "status": "Success"}
@@ -206,7 +206,7 @@ def test_a_program_that_does_not_end_is_ended(container: Container, script: str,
     done = container.runs(tell_s)
     assert (done.returncode, done.stdout) == (code, "")
     pid = int((container.place / "pid").read_text())
-    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 60)
+    until(lambda: not lives(pid), 60)
 
 
 @OF_LINUX

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 
 from jupyter_pai.embedded import Embedded, backend_environment
 from jupyter_pai.errors import BackendAway, BackendStartFailed
 from jupyter_pai.sync import Client
+from tests.support.backend_process import until
+from tests.support.living import lives
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a private backend needs POSIX")
 
@@ -77,11 +78,24 @@ def test_it_ends_on_demand_and_stale_files_are_no_problem(private: Embedded) -> 
     assert second.token == first.token
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="zombies are told from others by /proc")
+def test_a_supervisor_that_is_a_zombie_has_ended(private: Embedded) -> None:
+    private.ensure()
+    record = private.data_dir / "runtime" / "supervisor.json"
+    was = record.read_bytes()
+    with subprocess.Popen(["true"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        record.write_text(json.dumps(json.loads(was) | {"pid": ended.pid}))
+        assert (private.find(), private.status().pid) == (None, None)
+        record.write_bytes(was)
+        assert private.find() is not None
+
+
 def test_a_killed_supervisor_is_noticed_and_replaced(private: Embedded) -> None:
     private.ensure()
     killed = pid(private)
     os.kill(killed, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(killed)] if psutil.pid_exists(killed) else [], timeout=60)
+    until(lambda: not lives(killed))
     private.ensure()
     assert pid(private) != killed
     with Client(private.require()) as client:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.support.lab_site import running_lab
+from tests.support.living import lives
 from tests.support.opening import JUPYTER, SERVICE, until_answers
 
 SIZE = 200 << 20
@@ -28,7 +29,7 @@ def peak_bytes(process: psutil.Process) -> int:
 
 def hops_of(root: Path) -> list[psutil.Process]:
     """The Jupyter server, and the process of its backend that has the service proxy."""
-    alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    alive = [child for child in psutil.Process().children() if lives(child)]
     server = next(child for child in alive if "jupyterlab" in child.cmdline())
     api = json.loads((root / "backend" / "runtime" / "api.json").read_text(encoding="utf-8"))
     return [server, psutil.Process(api["pid"])]

@@ -16,6 +16,7 @@ from pai_backend.platform.runtime_files import read_json
 from tests.conformance.engines.documents import commands
 from tests.support.backend_process import backend, kill, until
 from tests.support.gateway_site import GatewaySite, gateway_site, session
+from tests.support.living import lives
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -49,7 +50,7 @@ def test_sessions_outlive_a_killed_supervisor_and_its_successor_waits_for_none(s
             assert old.echoes("still here, too")
             assert old.process.communicate(timeout=60) == (b"", b"")
             psutil.wait_procs(orphans, 60)
-            assert not any(orphan.is_running() for orphan in orphans), "they end when the last login has"
+            assert not any(map(lives, orphans)), "they end when the last login has"
 
 
 def test_a_successor_starts_while_the_old_backend_drains(site: GatewaySite) -> None:

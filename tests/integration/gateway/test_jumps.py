@@ -18,6 +18,7 @@ from pai_backend.access.keys import public_line
 from pai_backend.model.rights import limits_of
 from pai_backend.store.grants import Share
 from pai_backend.testing.builders import make_uid
+from tests.support.living import lives
 from tests.support.ssh_world import LIMIT_S, World, eventually, make_world, program, run, running_job, write_key
 
 pytestmark = pytest.mark.asyncio
@@ -95,14 +96,7 @@ async def test_a_jump_whose_client_is_killed_ends(world: World) -> None:
             assert await client.stdout.readline() == b"in\n"
         ways = psutil.Process(client.pid).children(recursive=True)
         client.kill()
-        await eventually(lambda: not any(map(_runs, ways)), "the way of a jump outlives the client that went it")
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        await eventually(lambda: not any(map(lives, ways)), "the way of a jump outlives the client that went it")
 
 
 async def test_jumps_that_may_not_be_are_refused_with_a_reason(world: World) -> None:
