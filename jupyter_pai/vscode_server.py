@@ -56,7 +56,8 @@ def kept_script(program: str | None, directory: str | None) -> str:
 
     It runs until the task ends. openvscode-server is not for this: it takes its token from the address alone. In a pod
     the service proxy comes by the network, elsewhere from the same machine. A signal reaches a killed server until its
-    parent has waited for it; so a zombie does not count.
+    parent has waited for it; so a zombie does not count. The shell opens the new log in the child: the old one, which
+    says that a server listens, has to go before.
     """
     return f"""\
 p={shlex.quote(program or SERVERS[0])}; command -v "$p" >/dev/null || exit 127
@@ -67,10 +68,10 @@ if ! running; then
 cd {quoted(directory, ".")} || exit 1
 {_SECRET}; case ${{PAI_POD_IP-}} in "") h={HOST};; *:*) h='[::]';; *) h=0.0.0.0;; esac
 printf {_CONFIG} "$h" "${{PAI_CONTAINER_HOST_PORT:?}}" "$k" >"$d/config.yaml"
-{_CLEAN} setsid "$p" {_OPTIONS} </dev/null >"$d/log" 2>&1 &
+rm -f "$d/log"; {_CLEAN} setsid "$p" {_OPTIONS} </dev/null >"$d/log" 2>&1 &
 echo $! >"$d/pid"
 fi
-until grep -q 'server listening on' "$d/log"; do
+until grep -qs 'server listening on' "$d/log"; do
 running || {{ tail -n 5 "$d/log" >&2; rm -rf "$d"; exit 1; }}; sleep 0.1
 done
 sed -n 's/^password: //p' "$d/config.yaml\""""
