@@ -13,6 +13,7 @@ from tests.support.lab_site import LabSite
 from tests.ui.test_panel import TIMEOUT_MS, document, in_state, paste, submit
 
 Shoot = Callable[[Page, str], None]
+BEFORE_THE_PAGE_SAYS = (24, 80)
 
 
 def written(lab: LabSite, name: str) -> str:
@@ -24,6 +25,14 @@ def written(lab: LabSite, name: str) -> str:
                 return text.strip()
         assert time.monotonic() < deadline, f"{name} was not written"
         time.sleep(0.05)
+
+
+def size_other_than(page: Page, lab: LabSite, known: tuple[int, int]) -> tuple[int, int]:
+    """The rows and columns of the terminal, once they are not those."""
+    name = f"size-beside-{known[0]}-{known[1]}"
+    type_line(page, f"until test \"$(stty size)\" != '{known[0]} {known[1]}'; do sleep 0.1; done; stty size >{name}")
+    rows, columns = map(int, written(lab, name).split())
+    return rows, columns
 
 
 def type_line(page: Page, line: str) -> None:
@@ -64,16 +73,14 @@ def test_a_terminal_is_typed_into_resized_reloaded_and_ended(page: Page, lab: La
     in_state(job, "RUNNING")
     job.get_by_role("button", name="Open a terminal in").first.click()
     heard.until(page, "work")
-    type_line(page, "export KEPT=here; echo $$ >pid; stty size >size1; seq 3 | sed s/^/line-/")
-    pid, size = written(lab, "pid"), written(lab, "size1")
+    type_line(page, "export KEPT=here; echo $$ >pid; seq 3 | sed s/^/line-/")
+    pid = written(lab, "pid")
     heard.until(page, "line-3")
     shoot(page, "terminal-1280")
+    wide = size_other_than(page, lab, BEFORE_THE_PAGE_SAYS)
 
     page.set_viewport_size({"width": 900, "height": 600})
-    page.wait_for_timeout(500)
-    type_line(page, 'until test "$(stty size)" != \'' + size + "'; do sleep 0.1; done; stty size >size2")
-    rows, columns = map(int, written(lab, "size2").split())
-    assert (rows, columns) < tuple(map(int, size.split()))
+    assert size_other_than(page, lab, wide) < wide
 
     heard.messages.clear()
     page.goto(page.url.replace("?reset", "?"))
