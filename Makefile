@@ -11,7 +11,6 @@ ENGINE ?= local
 WORKERS ?= 4
 TESTS ?= tests/unit tests/property
 PYTEST_OPTIONS ?=
-PYTORCH ?= python3
 PROGRAMS := kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kubelet kube-proxy
 NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
@@ -85,8 +84,8 @@ test-containers: install ## Run the tests of containers with a real Podman (root
 	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m "not room_local and not room_kubernetes" \
 	  tests/integration/containers tests/conformance/engines
 
-test-gpu: install ## Run the tests that need a real NVIDIA GPU, with a Python that has PyTorch (PYTORCH=python3)
-	@PAI_TEST_PYTORCH=$(PYTORCH) $(BIN)/python -m pytest -n 0 tests/gpu
+test-gpu: install ## Run the tests that need a real NVIDIA GPU, also in containers where Podman can give them
+	@$(BIN)/python -m pytest -n 0 tests/gpu
 
 test-keycloak: install ## Sign in at a real Keycloak, which Maven fetches (177 MB)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" PAI_TEST_KEYCLOAK=1 $(BIN)/python -m pytest -n 0 tests/ui/test_provider_login.py
