@@ -28,6 +28,7 @@ local TOLD = { -- what the backend tells of what the task gets, by the variable 
 local M = {}
 local backend = {} -- host and port
 local known, older = {}, {} -- rights by what they were asked with; `older` goes at the next look
+local heads = {} -- rights by all header lines of a request without forwarding headers, and its method; until the next look
 local held = {} -- rights of requests under way, with the number of those
 local odd = {} -- tasks that did not answer in HTTP, and when
 local numbered, count = setmetatable({}, { __mode = "v" }), 0 -- rights by their numbers
@@ -146,10 +147,17 @@ local function new_right(v)
     return right
 end
 
+-- The header lines of a request in HTTP/1, as they came.
+local function lines_of_header()
+    return ngx.req.http_version() < 2 and ngx.req.raw_header(true) or nil
+end
+
+-- Whether the request names a proxy before this one, or has HTTP/2, where that has to be looked for.
+local function names_proxy(lines)
+    return not lines or ngx.re.find(lines, FORWARDING, "ijom")
+end
+
 local function clear_forwarding()
-    if ngx.req.http_version() < 2 and not ngx.re.find(ngx.req.raw_header(true), FORWARDING, "ijom") then
-        return
-    end
     for name in pairs(ngx.req.get_headers(0)) do
         if ngx.re.find(name .. ":", FORWARDING, "ijo") then
             ngx.req.clear_header(name)
@@ -157,8 +165,15 @@ local function clear_forwarding()
     end
 end
 
-function M.enter()
-    local v = ngx.var
+-- The right of a request whose header is that of one before, which is most of them: this is quicker than its key.
+local function right_by_header(v, lines)
+    local head = lines and heads[lines]
+    if head and head.method == v.request_method and v.pai_args == "" and v.pai_odd == "" then
+        return head.right
+    end
+end
+
+local function right_by_key(v)
     local key = v.pai_key
     local right = known[key] or older[key]
     if not right or right.is_over then
@@ -167,11 +182,22 @@ function M.enter()
     if #key <= LONG_KEY then
         known[key] = right
     end
+    return right, key
+end
+
+function M.enter()
+    local v = ngx.var
+    local lines = lines_of_header()
+    local right, key = right_by_header(v, lines), nil
+    if not right or right.is_over then
+        right, key = right_by_key(v)
+    end
     if right.stays then
         return ngx.exec("@backend")
     end
     local age = right.asked_at and now() - right.asked_at or MOST_S + 1
     if (age > MOST_S or (age > FRESH_S and not right.is_asking)) and not ask(right) then
+        key = key or v.pai_key
         known[key], older[key] = nil, nil
         return ngx.exec("@backend")
     end
@@ -180,7 +206,13 @@ function M.enter()
     end
     held[right] = (held[right] or 0) + 1
     ngx.ctx.right, v.pai_right = right, right.number
-    clear_forwarding()
+    if key then -- its header is not known
+        if names_proxy(lines) then
+            clear_forwarding()
+        elseif #lines <= LONG_KEY and v.pai_args == "" and v.pai_odd == "" then
+            heads[lines] = { right = right, method = v.request_method }
+        end
+    end
     local changed = right.changes
     for at = 1, #changed do
         v[changed[at][1]] = changed[at][2]
@@ -255,7 +287,7 @@ end
 -- Runs each LOOK_S; in a worker that ends, as after a reload, until its last request is over.
 function M.look(is_ending)
     repeat
-        known, older = {}, known
+        known, older, heads = {}, known, {}
         for task, at in pairs(odd) do
             if now() - at > ODD_S then
                 odd[task] = nil

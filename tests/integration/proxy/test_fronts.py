@@ -124,6 +124,27 @@ async def test_what_the_backend_says_and_hides_is_the_same(name: str, tmp_path: 
         assert (waiting.status_code, waiting.headers["refresh"]) == (503, "5")
 
 
+async def test_what_nginx_knows_of_a_header_holds_for_requests_like_it_alone(tmp_path: Path) -> None:
+    async with web_server() as (port, _), behind("nginx", port, tmp_path) as behind_it:
+        site = behind_it.site
+        fields = ["Host: " + site.authority, "Cookie: " + await site.cookie(), "Sec-Fetch-Site: cross-site"]
+
+        async def status(request: str, *more: str) -> tuple[int, str]:
+            reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+            text = "\r\n".join([f"{request} HTTP/1.1", *fields, *more, "Connection: close", "", ""])
+            writer.write(text.encode())
+            answer = (await reader.read()).decode()
+            writer.close()
+            return int(answer.split()[1]), answer
+
+        for _ in range(3):
+            assert (await status("GET /show"))[0] == 200
+            assert (await status("POST /show"))[0] == 403, "another site's page acts for nobody"
+            assert (await status("GET /show#x"))[0] == 400
+            assert '"uri": "/show?b=2"' in (await status("GET /show?token=alice-token&b=2"))[1]
+            assert "root" not in (await status("GET /show", "X-Forwarded-User: root"))[1]
+
+
 async def test_a_service_that_moves_is_followed_and_its_old_port_left(name: str, tmp_path: Path) -> None:
     old, new = Server(lambda *_: OK), Server(lambda *_: OK.replace(b"ok", b"hi"))
     async with raw_server(old) as port, raw_server(new) as other, behind(name, port, tmp_path) as behind_it:
