@@ -6,21 +6,17 @@ proxies are gone through in turn, round by round, after one round that does not 
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
 from statistics import median
 
 from bench.figures import Figure
-from bench.services.site import ASKING, CHP, COOKIE, JSP, NGINX, OURS, Proxy, site
+from bench.services.load import load
+from bench.services.site import ASKING, CHP, COOKIE, JSP, NGINX, OURS, Proxy, installed, site
 
 CONNECTIONS = (1, 32, 256)
-REQUESTS, ROUNDS = 2000, 3
-MORE = {NGINX: 10, ASKING: 10}
-"""How many times as many a proxy gets that takes 20 us for one: the system counts CPU time in hundredths of seconds."""
+ROUNDS, ROUND_S = 3, 3
 UNITS = {"cpu_us": "us", "per_s": "1/s", "p99_ms": "ms"}
 
 
@@ -39,11 +35,12 @@ Costs = dict[tuple[str, int], Cost]
 
 async def measure() -> list[Figure]:
     """All figures of the service proxy. Raises CannotRun where another proxy is not installed."""
+    client = installed("wrk", "the package wrk")
     rounds: dict[tuple[str, int], list[Cost]] = defaultdict(list)
     async with site() as proxies:
         for number in range(ROUNDS + 1):
             for connections, proxy in product(CONNECTIONS, proxies):
-                cost = await _round(proxy, connections)
+                cost = await _round(client, proxy, connections)
                 if number:
                     rounds[proxy.name, connections].append(cost)
     return figures({key: _middle(found) for key, found in rounds.items()})
@@ -68,18 +65,11 @@ def _share(name: str, costs: Costs, connections: int, peer: str, what: str, ours
     return Figure(name, 100 * value[ours, connections] / value[peer, connections], f"{UNITS[what]}: {told}")
 
 
-async def _round(proxy: Proxy, connections: int) -> Cost:
-    before, requests = proxy.cpu_s(), REQUESTS * MORE.get(proxy.name, 1)
-    client = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.services.load", str(proxy.port), str(connections), str(requests)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    said, _ = await client.communicate(proxy.request)
-    if client.returncode:
-        raise RuntimeError(f"{proxy.name} did not answer {requests} requests on {connections} connections")
-    spent, told = proxy.cpu_s() - before, json.loads(said)
-    return Cost(1e6 * spent / requests, requests / told["wall_s"], told["p99_ms"])
+async def _round(client: str, proxy: Proxy, connections: int) -> Cost:
+    before = proxy.cpu_s()
+    told = await load(client, proxy.port, connections, proxy.request, ROUND_S)
+    spent = proxy.cpu_s() - before
+    return Cost(1e6 * spent / told.requests, told.requests / told.wall_s, 1000 * told.p99_s)
 
 
 def _middle(found: list[Cost]) -> Cost:

@@ -1,73 +1,59 @@
-"""The client: ``python -m bench.services.load PORT CONNECTIONS REQUESTS`` with the request's header at its input.
-
-Each connection stays and has one request under way. Prints a JSON object when all are answered: the time that passed,
-and the 50th and 99th percentile of the time for one. Raises when an answer is not the server's.
-"""
+"""The client: wrk, which takes less CPU for a request than any of the proxies, so that it never is what is measured."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
-import time
+import re
+from dataclasses import dataclass
 
-from bench.figures import percentile
-from bench.services.upstream import BODY
-
-
-class _Client(asyncio.Protocol):
-    def __init__(self, request: bytes, left: list[int], taken: list[float]) -> None:
-        self._request, self._left, self._taken = request, left, taken
-        self._answer = b""
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._send()
-
-    def data_received(self, data: bytes) -> None:
-        self._answer += data
-        end = self._answer.find(b"\r\n\r\n")
-        if end < 0 or len(self._answer) < end + 4 + len(BODY):
-            return
-        if not self._answer.startswith(b"HTTP/1.1 200 ") or not self._answer.endswith(BODY):
-            self._fail(RuntimeError(f"not the server's answer: {self._answer[:2000]!r}"))
-            return
-        self._taken.append(time.perf_counter() - self._sent_at)
-        self._answer = b""
-        self._send()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._fail(error or ConnectionError("the proxy closed the connection"))
-
-    def _send(self) -> None:
-        if not self._left[0]:
-            self.done.set_result(None)
-            self._transport.close()
-            return
-        self._left[0] -= 1
-        self._sent_at = time.perf_counter()
-        self._transport.write(self._request)
-
-    def _fail(self, error: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
+_COUNTED = re.compile(r"^\s*(\d+) requests in ([\d.]+)(ms|s|m),", re.MULTILINE)
+_SLOWEST = re.compile(r"^\s*99%\s+([\d.]+)(us|ms|s|m)$", re.MULTILINE)
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+_WRONG = ("Non-2xx or 3xx responses", "Socket errors")
 
 
-async def _main(port: int, connections: int, requests: int, head: bytes) -> dict[str, float]:
-    left, taken, loop = [requests], list[float](), asyncio.get_running_loop()
-    begun = time.perf_counter()
-    opening = (
-        loop.create_connection(lambda: _Client(head, left, taken), "127.0.0.1", port) for _ in range(connections)
+class NotAnswered(Exception):
+    """Requests were not answered, or not with a success; the text is what wrk said."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a round of requests came to: how many were answered, in how many seconds, and the 99th percentile of one."""
+
+    requests: int
+    wall_s: float
+    p99_s: float
+
+
+async def load(program: str, port: int, connections: int, request: bytes, seconds: int) -> Load:
+    """Send a request again and again on each of that many connections, which stay. Raises NotAnswered."""
+    line, *fields = request.decode().split("\r\n")
+    path = line.split()[1]
+    # wrk says by itself that a connection stays.
+    headers = [word for field in fields if field and not field.startswith("Connection:") for word in ("-H", field)]
+    words = (
+        *headers,
+        "--latency",
+        "--timeout",
+        "60s",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        f"http://127.0.0.1:{port}{path}",
     )
-    for _, client in await asyncio.gather(*opening):
-        await client.done
-    wall_s = time.perf_counter() - begun
-    assert len(taken) == requests, f"{len(taken)} of {requests} were answered"
-    return {"wall_s": wall_s, "p50_ms": 1000 * percentile(taken, 0.5), "p99_ms": 1000 * percentile(taken, 0.99)}
+    client = await asyncio.create_subprocess_exec(
+        program, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said = (await client.communicate())[0].decode()
+    if client.returncode:
+        raise NotAnswered(said)
+    return read(said)
 
 
-if __name__ == "__main__":
-    port, connections, requests = map(int, sys.argv[1:4])
-    print(json.dumps(asyncio.run(_main(port, connections, requests, sys.stdin.buffer.read()))))
+def read(said: str) -> Load:
+    """What wrk has printed. Raises NotAnswered."""
+    counted, slowest = _COUNTED.search(said), _SLOWEST.search(said)
+    if counted is None or slowest is None or not int(counted[1]) or any(each in said for each in _WRONG):
+        raise NotAnswered(said)
+    wall_s, p99_s = (float(number) * _SECONDS[unit] for number, unit in (counted.groups()[1:], slowest.groups()))
+    return Load(int(counted[1]), wall_s, p99_s)

@@ -150,7 +150,7 @@ async def _session(url: str, token: str) -> str:
 
 @asynccontextmanager
 async def _configurable_http_proxy(home: Path, task: int) -> AsyncIterator[Proxy]:
-    program = _installed("configurable-http-proxy", "`npm install --global configurable-http-proxy`")
+    program = installed("configurable-http-proxy", "`npm install --global configurable-http-proxy`")
     port, api = free_ports(2)
     words = ("--ip", "127.0.0.1", "--port", str(port), "--api-ip", "127.0.0.1", "--api-port", str(api))
     target = ("--default-target", f"http://127.0.0.1:{task}", "--log-level", "error")
@@ -160,7 +160,7 @@ async def _configurable_http_proxy(home: Path, task: int) -> AsyncIterator[Proxy
 
 @asynccontextmanager
 async def _nginx(home: Path, task: int) -> AsyncIterator[Proxy]:
-    program = _installed("nginx", "the package nginx-light")
+    program = installed("nginx", "the package nginx-light")
     (port,) = free_ports(1)
     config = home / "nginx.conf"
     config.write_text(
@@ -177,7 +177,7 @@ async def _nginx(home: Path, task: int) -> AsyncIterator[Proxy]:
 @asynccontextmanager
 async def _nginx_that_asks(home: Path, ours: Proxy) -> AsyncIterator[Proxy]:
     """As deployed."""
-    program = _installed("nginx", "the packages nginx-light and libnginx-mod-http-lua")
+    program = installed("nginx", "the packages nginx-light and libnginx-mod-http-lua")
     (port,) = free_ports(1)
     folder = home / "asking"
     folder.mkdir()
@@ -194,7 +194,7 @@ async def _nginx_that_asks(home: Path, ours: Proxy) -> AsyncIterator[Proxy]:
 @asynccontextmanager
 async def _jupyter_server_proxy(home: Path, task: int) -> AsyncIterator[Proxy]:
     """By the Python that has it: its command ``jupyter-standaloneproxy`` is beside that."""
-    command = _installed("jupyter-standaloneproxy", "`pip install jupyter-server-proxy`, in an environment of its own")
+    command = installed("jupyter-standaloneproxy", "`pip install jupyter-server-proxy`, in an environment of its own")
     (port,) = free_ports(1)
     open_to_all = ("--ServerApp.token=", "--ServerApp.password=", "--ServerApp.log_level=ERROR", "--allow-root")
     words = ("-m", "jupyter_server", "--no-browser", f"--ServerApp.port={port}", *open_to_all)
@@ -202,7 +202,7 @@ async def _jupyter_server_proxy(home: Path, task: int) -> AsyncIterator[Proxy]:
         yield await _peer(JSP, process, port, f"/proxy/{task}/")
 
 
-def _installed(program: str, remedy: str) -> str:
+def installed(program: str, remedy: str) -> str:
     """The path of a program. Raises CannotRun."""
     path = shutil.which(program)
     if path is None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,8 +11,8 @@ import pytest
 from bench.figures import load_floors
 from bench.services import lasting
 from bench.services.figures import Cost, figures
+from bench.services.load import Load, NotAnswered, read
 from bench.services.site import ASKING, CHP, COOKIE, JSP, NGINX, OURS, Proxy, request, server
-from tests.support.proxy_upstreams import answering, raw_server
 
 PROXIES = {OURS: 200.0, COOKIE: 100.0, ASKING: 800.0, CHP: 400.0, NGINX: 9000.0, JSP: 50.0}
 
@@ -33,25 +30,31 @@ def test_rates_and_times_are_in_percent_of_the_peers() -> None:
     assert (found["rate_32"], found["rate_jupyter_256"], found["p99_jupyter_32"]) == (50, 400, 25)
 
 
-async def loaded(*words: str, port: int) -> tuple[int, bytes]:
-    """Exit code and output of the client, with these words behind the port."""
-    client = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.services.load", str(port), *words),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    said, _ = await client.communicate(request("localhost", "/"))
-    assert client.returncode is not None
-    return client.returncode, said
+WRK = """\
+Running 3s test @ http://127.0.0.1:8000/
+  1 threads and 32 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   563.11us  305.55us  11.23ms   94.10%
+    Req/Sec    58.09k     2.05k   61.49k    80.00%
+  Latency Distribution
+     50%  527.00us
+     75%  573.00us
+     90%  659.00us
+     99%    1.25ms
+  173401 requests in 3.01s, 192.32MB read
+{more}Requests/sec:  57608.35
+Transfer/sec:     63.89MB
+"""
 
 
-@pytest.mark.asyncio
-async def test_the_client_counts_what_the_server_answered() -> None:
-    async with server() as (_, port):
-        code, said = await loaded("4", "30", port=port)
-    assert code == 0
-    assert json.loads(said).keys() == {"wall_s", "p50_ms", "p99_ms"}
+def test_the_client_is_read_as_it_speaks() -> None:
+    assert read(WRK.format(more="")) == Load(173401, 3.01, 0.00125)
+
+
+@pytest.mark.parametrize("more", ["  Non-2xx or 3xx responses: 3\n", "  Socket errors: connect 0, read 1, write 0\n"])
+def test_answers_that_are_no_success_are_not_counted(more: str) -> None:
+    with pytest.raises(NotAnswered, match=more.strip()[:10]):
+        read(WRK.format(more=more))
 
 
 @pytest.mark.asyncio
@@ -69,10 +72,3 @@ async def test_what_lasts_is_measured_of_any_proxy(monkeypatch: pytest.MonkeyPat
     found = {figure.name: figure.value for figure in await lasting.measure()}
     assert found.keys() == load_floors()["services-lasting"].keys()
     assert min(found["down"], found["up"], found["first_byte"]) > 0
-
-
-@pytest.mark.asyncio
-async def test_the_client_takes_nothing_else_for_an_answer() -> None:
-    refusal = b"HTTP/1.1 503 Away\r\nContent-Length: 1024\r\n\r\n" + b"x" * 1024
-    async with raw_server(answering(refusal)) as port:
-        assert (await loaded("1", "2", port=port))[0] == 1
