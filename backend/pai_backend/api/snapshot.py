@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.platform.shared_read import SharedRead
 from pai_backend.scheduling.jobs.change import rebuilt
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.trial import Trials
@@ -65,20 +66,22 @@ class Snapshots:
         self._store = store
         self._nodes = nodes
         self._rules = rules
-        self._lock = asyncio.Lock()
+        self._reads = SharedRead(self._read)
         self._last: tuple[int, Snapshot] | None = None
 
     async def now(self) -> Snapshot:
         """A snapshot that has all that was committed before the call. Raises Unavailable."""
-        async with self._lock:
-            mark, nodes, rules = await self._store.changes.look(), tuple(self._nodes()), self._rules()
-            if self._last is not None:
-                seen, last = self._last
-                if seen == mark and last.fits(nodes, rules):
-                    return last
-            self._last = None  # not two of them in memory at once
-            jobs = await self._store.jobs.unfinished()
-            placer = await asyncio.to_thread(rebuilt, rules.config, nodes, jobs, cells_for_all=rules.cells_for_all)
-            snapshot = Snapshot(jobs, nodes, rules, placer)
-            self._last = mark, snapshot
-            return snapshot
+        return await self._reads.since(self._reads.clock())
+
+    async def _read(self) -> Snapshot:
+        mark, nodes, rules = await self._store.changes.look(), tuple(self._nodes()), self._rules()
+        if self._last is not None:
+            seen, last = self._last
+            if seen == mark and last.fits(nodes, rules):
+                return last
+        self._last = None  # not two of them in memory at once
+        jobs = await self._store.jobs.unfinished()
+        placer = await asyncio.to_thread(rebuilt, rules.config, nodes, jobs, cells_for_all=rules.cells_for_all)
+        snapshot = Snapshot(jobs, nodes, rules, placer)
+        self._last = mark, snapshot
+        return snapshot

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
+
+from pai_backend.platform.shared_read import SharedRead
 
 T = TypeVar("T")
 
@@ -20,10 +21,9 @@ class Fresh(Generic[T]):
 
     def __init__(self, read: Callable[[], Awaitable[T]], clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock
-        self._lock = asyncio.Lock()
+        self._reads = SharedRead(self._read_now, clock)
         self._kept: tuple[float, T] | None = None
         self._changes = 0
-        self._ahead: asyncio.Task[T] | None = None
 
     def forget(self) -> None:
         """Read again before the next answer: this process has changed the value."""
@@ -32,31 +32,17 @@ class Fresh(Generic[T]):
 
     async def get(self) -> T:
         """The value. Raises what the read raises."""
-        kept = self._kept
-        age = self._clock() - kept[0] if kept is not None else FRESH_S
-        if kept is None or age >= FRESH_S:
-            return await self._at_least(FRESH_S)
-        if age >= AHEAD_S and self._ahead is None:
-            self._ahead = asyncio.create_task(self._at_least(AHEAD_S))
-            self._ahead.add_done_callback(self._was_read)
+        kept, now = self._kept, self._clock()
+        if kept is None or now - kept[0] >= FRESH_S:
+            return await self._reads.since(now - FRESH_S)
+        if now - kept[0] >= AHEAD_S:
+            self._reads.begin(now - AHEAD_S)  # if it fails, that is told when the old value counts no longer
         return kept[1]
 
-    async def _at_least(self, fresh_s: float) -> T:
-        async with self._lock:
-            kept = self._kept
-            if kept is None or self._clock() - kept[0] >= fresh_s:
-                kept = await self._read_now()
-            return kept[1]
-
-    def _was_read(self, reading: asyncio.Task[T]) -> None:
-        self._ahead = None
-        if not reading.cancelled():
-            reading.exception()  # it is read again, and told, when the old value counts no longer
-
-    async def _read_now(self) -> tuple[float, T]:
+    async def _read_now(self) -> T:
         while True:
             changes, begun = self._changes, self._clock()
-            kept = (begun, await self._read())
+            value = await self._read()
             if changes == self._changes:  # else what was read may be older than the change
-                self._kept = kept
-                return kept
+                self._kept = begun, value
+                return value

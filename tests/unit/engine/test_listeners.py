@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.engine.local.listeners import listening_uids
+from pai_backend.engine.local import listeners
+from pai_backend.engine.local.listeners import OwnPorts, listening_uids
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux tells it")
 
@@ -35,3 +37,14 @@ def test_a_kernel_without_one_of_the_tables_has_the_other(tmp_path: Path) -> Non
     table.write_text(f"  sl  local_address rem_address\n   {row}\n")
     assert listening_uids(15000, (tmp_path / "absent", table)) == {1000}
     assert listening_uids(15001, (table,)) == set()
+
+
+@pytest.mark.asyncio
+async def test_many_connections_at_once_cost_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[tuple[Path, int]] = []
+    monkeypatch.setattr(listeners, "require_own", lambda *about: looks.append(about))
+    ports, asked = OwnPorts(), [(Path("/one"), 80), (Path("/one"), 81), (Path("/two"), 80)]
+    await asyncio.gather(*(ports.require(*about) for about in asked * 100))
+    assert sorted(looks) == sorted(asked)
+    await ports.require(*asked[0])
+    assert len(looks) == 4, "none is relied on that began before"

@@ -7,12 +7,14 @@ import hmac
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from pai_backend.access.proxy.directory import FRESH_S, Service
 from pai_backend.access.proxy.visitor import Visitor
 from pai_backend.model.ids import JobUid
 from pai_backend.model.rights import Limits
+from pai_backend.platform.shared_read import SharedRead
 from pai_backend.store.grants import Share
 
 _KEPT = 1024  # answers
@@ -45,6 +47,7 @@ class Shared:
         self.finder = finder
         self._now, self._clock = now, clock
         self._answers: dict[JobUid, tuple[float, Sequence[Share]]] = {}
+        self._reads: dict[JobUid, SharedRead[Sequence[Share]]] = {}
 
     async def of_visitor(self, visitor: Visitor, service: Service, alias: str) -> Share | None:
         """The share that opens the service of that alias to a visitor; None when none does.
@@ -64,15 +67,24 @@ class Shared:
                     return share
         return None
 
+    async def _look(self, job: JobUid) -> Sequence[Share]:
+        self._answers.pop(job, None)
+        begun = self._clock()
+        shares = await self.finder.shares_in_force(job, self._now())
+        while len(self._answers) >= _KEPT:
+            del self._answers[next(iter(self._answers))]  # the oldest
+        self._answers[job] = begun, shares
+        return shares
+
     async def _of_job(self, job: JobUid, most_s: float) -> list[Share]:
         """By which shares the job may be entered, as of at most so many seconds ago."""
         asked_at, shares = self._answers.get(job, (0.0, ()))
         if job not in self._answers or self._clock() - asked_at >= most_s:
-            self._answers.pop(job, None)
-            begun = self._clock()
-            shares = await self.finder.shares_in_force(job, self._now())
-            while len(self._answers) >= _KEPT:
-                del self._answers[next(iter(self._answers))]  # the oldest
-            self._answers[job] = begun, shares
+            read = self._reads.setdefault(job, SharedRead(partial(self._look, job), self._clock))
+            try:
+                shares = await read.since(self._clock() - most_s)
+            finally:
+                if read.is_idle:
+                    self._reads.pop(job, None)
         now = self._now()
         return [share for share in shares if share.expires_at is None or now < share.expires_at]

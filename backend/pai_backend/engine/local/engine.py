@@ -30,7 +30,7 @@ from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.holder_file import HolderFile
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import TaskDirectories
-from pai_backend.engine.local.listeners import require_own
+from pai_backend.engine.local.listeners import OwnPorts
 from pai_backend.engine.local.logfiles import LogReader, segments
 from pai_backend.engine.local.retention import erase
 from pai_backend.engine.local.task_use import TaskMeter
@@ -78,6 +78,7 @@ class LocalEngine:
         self._watcher: DirectoryWatcher | None = None
         self._holder = HolderFile(root.absolute())
         self._meter = TaskMeter()
+        self._own_ports = OwnPorts()
 
     async def holder(self) -> EngineHolder | None:
         """The record below the root. Raises EngineError."""
@@ -212,7 +213,7 @@ class LocalEngine:
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """A byte stream to the port on this machine. Raises EngineError when nothing of the task answers."""
         if self._accounts:
-            await asyncio.to_thread(require_own, self._ledger.live(uid), port)
+            await self._own_ports.require(self._ledger.live(uid), port)
         try:
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
         except OSError as exc:
