@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,8 +24,10 @@ from tests.conformance.clients.entry import Entry
 from tests.conformance.engines.documents import commands, submitted, v2, v2_role
 from tests.conformance.engines.room import JOB_S, Job, Room
 from tests.integration.kernels.conftest import entry_points
+from tests.integration.kernels.test_debug import LOOP, connected, free_port, leading, stop_at_breakpoint
 from tests.integration.kernels.test_kernels import client_of, provisioner_of, says
 from tests.kubernetes import notebook_image
+from tests.support.backend_process import until
 from tests.support.terminal_client import requesting
 
 __all__ = ["entry_points"]  # a fixture
@@ -124,16 +127,43 @@ def now_at(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAI_TOKEN", room.backend.token)
 
 
-@pytest.fixture
-def computing(room: Room, request: pytest.FixtureRequest) -> Iterator[Job]:
-    """A job whose image has ipykernel."""
-    role = v2_role("exec sleep 1000")
+@contextmanager
+def with_jupyter(room: Room, request: pytest.FixtureRequest, *commands: str, **fields: object) -> Iterator[Job]:
+    """A job whose image has ipykernel and debugpy, until the end of the block."""
+    role = v2_role(*commands)
     role["resourcePerInstance"]["memoryMB"] = 300
     request.getfixturevalue("scm_images")
-    job = room.submit(v2({"main": role}), notebook_image.REFERENCES[0])
+    job = room.submit(v2({"main": role}, **fields), notebook_image.REFERENCES[0])
     job.running()
     yield job
     job.stop()
+
+
+@pytest.fixture
+def computing(room: Room, request: pytest.FixtureRequest) -> Iterator[Job]:
+    with with_jupyter(room, request, "exec sleep 1000") as job:
+        yield job
+
+
+@pytest.fixture
+def debuggable(room: Room, request: pytest.FixtureRequest) -> Iterator[Job]:
+    commands = [f"cat >area.py <<'PROGRAM'\n{LOOP}PROGRAM", "echo in $PWD.", "exec python3 area.py"]
+    with with_jupyter(room, request, *commands, extras={"jupyterPai": {"debug": True}}) as job:
+        yield job
+
+
+async def test_a_breakpoint_in_a_program_of_the_image_is_hit(debuggable: Job, at_home: None, tmp_path: Path) -> None:
+    (tmp_path / "area.py").write_text(LOOP)
+    await asyncio.to_thread(until, lambda: "waits for debuggers: pai debug" in debuggable.log(stream="all"), JOB_S)
+    local, there = free_port(), debuggable.log().partition("in ")[2].partition(".\n")[0]
+    words = (debuggable.detail["alias"], "--local-port", str(local), "--local-root", str(tmp_path))
+    with leading(*words, "--remote-root", there):
+        debugger, connection = connected(local)
+        with connection:
+            mappings = [{"localRoot": str(tmp_path), "remoteRoot": there}]
+            stop_at_breakpoint(debugger, {"pathMappings": mappings}, tmp_path / "area.py")
+            debugger.send("disconnect")
+            debugger.answer("disconnect")
 
 
 async def test_a_kernel_outlives_the_backend_and_says_that_it_lacked_memory(
