@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
@@ -26,6 +28,7 @@ from tests.conformance.engines.room import JOB_S, Job, Room
 from tests.integration.kernels.conftest import entry_points
 from tests.integration.kernels.test_debug import LOOP, connected, free_port, leading, stop_at_breakpoint
 from tests.integration.kernels.test_kernels import client_of, provisioner_of, says
+from tests.integration.kernels.test_tensorboard import VSCODE, web
 from tests.kubernetes import notebook_image
 from tests.support.backend_process import until
 from tests.support.terminal_client import requesting
@@ -217,3 +220,21 @@ async def test_a_kernel_outlives_the_backend_and_says_that_it_lacked_memory(
 def holds_memory() -> bool:
     """Whether the local engine can hold tasks to their memory on this machine."""
     return "memory" not in control_groups().reasons
+
+
+SERVED = VSCODE.format(python="/usr/bin/env python3", pid="pid")
+
+
+@submitted(commands(f"cat >code-server <<'PROGRAM'\n{SERVED}PROGRAM", "chmod +x code-server", "pwd", "exec sleep 1000"))
+async def test_vs_code_is_served_at_an_address_of_the_job(job: Job, at_home: None) -> None:
+    await asyncio.to_thread(job.until_said, "\n")
+    there = job.log().strip()
+    words = (job.detail["alias"], "--program", f"{there}/code-server", "--directory", there)
+    told = json.loads(web(*words).stdout)
+    url = httpx.URL(told["url"])  # browsers find names below localhost by themselves
+    headers = {"Host": url.netloc.decode()}
+    async with httpx.AsyncClient(follow_redirects=True, timeout=JOB_S, headers=headers) as browser:
+        given, kept, _, directory = (await browser.get(url.copy_with(host="127.0.0.1"))).json()
+    ((text, mode),) = kept.values()
+    assert (directory, mode, told["password"] in text, given[0]) == (there, 0o600, True, "--config")
+    assert json.loads(web(*words).stdout)["password"] == told["password"], "it runs once"

@@ -137,7 +137,7 @@ def test_vs_code_is_served_with_a_secret_of_its_own_and_ends_with_the_command(al
             time.sleep(0.1)
     # Behind the service proxy it runs once, until the task ends.
     program = tmp_path / "code-server"
-    told = [json.loads(web(alice, "coded", "--program", str(program), "--directory", "/tmp").stdout) for _ in range(2)]
+    told = [json.loads(web("coded", "--program", str(program), "--directory", "/tmp").stdout) for _ in range(2)]
     assert told[0]["password"] == told[1]["password"]
     url = httpx.URL(told[1]["url"])  # browsers find names below localhost by themselves
     with httpx.Client(follow_redirects=True, timeout=LIMIT_S, headers={"Host": url.netloc.decode()}) as browser:
@@ -150,12 +150,12 @@ def test_vs_code_is_served_with_a_secret_of_its_own_and_ends_with_the_command(al
     server = psutil.Process(int((tmp_path / "code-server-pid").read_text()))
     server.kill()
     psutil.wait_procs([server], timeout=LIMIT_S)
-    assert "does not start in the task: that is no option" in web(alice, "coded", "--program", str(broken)).stdout
-    assert "The task has no code-server." in web(alice, "coded").stdout
+    assert "does not start in the task: that is no option" in web("coded", "--program", str(broken)).stdout
+    assert "The task has no code-server." in web("coded").stdout
     alice.stop(job)
 
 
-def web(alice: Client, *words: str) -> subprocess.CompletedProcess[str]:
+def web(*words: str) -> subprocess.CompletedProcess[str]:
     """What ``pai code --web`` says."""
     command = pai(*words, "--web", "--json", verb="code")
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL)
