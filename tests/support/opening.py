@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 from playwright.sync_api import BrowserContext, Page, Playwright, Response, expect
@@ -23,6 +24,7 @@ SERVICE = "jupyter-16be8b71--jupyter"
 PLAIN = "plain-application"
 RELATIVE = "relative-application"
 BOARD = "board"
+CLASSIC = "classic"
 TIMEOUT_MS = 60_000
 START_S = 120
 MISSING = 404
@@ -108,6 +110,31 @@ class Visit:
         expect(service.get_by_text("by-the-terminal")).to_be_visible()
         assert not self.missing
 
+    def use_classic_jupyter(self, service: Page) -> None:
+        """The same with Notebook 6."""
+        with self.context.expect_page() as opened:
+            service.locator("#new-buttons").get_by_role("button", name="New").click()
+            service.locator("#new-menu").get_by_text("Python 3").click()
+        notebook = opened.value
+        notebook.locator("#kernel_indicator_icon.kernel_idle_icon").wait_for(state="attached")
+        notebook.locator(".CodeMirror").first.click()
+        notebook.keyboard.type("1+1")
+        notebook.keyboard.press("Shift+Enter")
+        expect(notebook.locator(".output_subarea pre").first).to_have_text("2")
+        with self.context.expect_page() as opened:
+            service.locator("#new-buttons").get_by_role("button", name="New").click()
+            service.locator("#new-menu").get_by_text("Terminal").click()
+        terminal = opened.value
+        terminal.locator(".xterm-helper-textarea").wait_for(state="attached")
+        terminal.locator(".terminal").first.click()
+        terminal.keyboard.type("mkdir by-the-terminal\n")
+        deadline = time.monotonic() + START_S
+        while not service.get_by_text("by-the-terminal").is_visible():  # it looks by itself once a minute
+            assert time.monotonic() < deadline, "the terminal made no directory"
+            service.locator("#refresh_notebook_list").click()
+            service.wait_for_timeout(200)
+        assert not self.missing
+
 
 def _new(service: Page, what: str) -> None:
     service.get_by_text("New", exact=True).click()
@@ -145,6 +172,16 @@ def submit_services(client: httpx.Client) -> None:
         client.post("pai/api/v2/jobs", content=body, headers=headers).raise_for_status()
     for service in (SERVICE, *(f"{name}--web" for name in commands)):
         until_answers(client, service)
+
+
+def submit_classic(client: httpx.Client, place: Path) -> None:
+    """The seeds' job with the Notebook 6 of an environment."""
+    document = json.loads(JUPYTER.read_bytes())
+    role = document["taskRoles"][0]
+    document["jobName"], role["gpuNumber"] = CLASSIC, 0
+    role["command"] = f"export PATH={place}/bin:$PATH; {role['command']}"
+    body, headers = json.dumps(document).encode(), {"Content-Type": "application/json"}
+    client.post("pai/api/v2/jobs", content=body, headers=headers).raise_for_status()
 
 
 def until_answers(client: httpx.Client, service: str) -> None:

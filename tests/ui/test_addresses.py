@@ -24,13 +24,38 @@ from tests.kubernetes.cluster.credentials import Authority
 from tests.support.chromium import OwnNetwork
 from tests.support.in_front import apache, forwarded, nginx
 from tests.support.lab_site import LabSite, running_lab
-from tests.support.opening import BOARD, ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
+from tests.support.opening import (
+    BOARD,
+    CLASSIC,
+    ELSEWHERE,
+    NAME,
+    PLAIN,
+    RELATIVE,
+    SERVICE,
+    START_S,
+    Visit,
+    submit_classic,
+    submit_services,
+    until_answers,
+    visit,
+)
 
 BASE = "/base/"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, network: OwnNetwork) -> Iterator[LabSite]:
+def classic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with Notebook 6, installed while the package index is reached."""
+    place = tmp_path_factory.mktemp("classic") / "environment"
+    uv, python = [sys.executable, "-m", "uv"], str(place / "bin" / "python")
+    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(place)], check=True, timeout=START_S)
+    packages = ("notebook<7", "setuptools<81")  # it still imports pkg_resources
+    subprocess.run([*uv, "pip", "install", "--quiet", "--python", python, *packages], check=True, timeout=START_S)
+    return place
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, network: OwnNetwork, classic: Path) -> Iterator[LabSite]:
     """A Jupyter server that answers to any host name below ``/base/``, with a running job of the seeds."""
     options = [
         f"--ServerApp.{text}" for text in (f"base_url={BASE}", "allow_remote_access=True", "trust_xheaders=True")
@@ -41,6 +66,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, network: OwnNetwork) -> Itera
             with httpx.Client(
                 base_url=found.url, headers={"Authorization": f"token {found.token}"}, timeout=60
             ) as client:
+                submit_classic(client, classic)
                 submit_services(client)
         yield found
         with network.entered():
@@ -158,3 +184,14 @@ def test_behind_nginx_that_ends_tls_jupyter_opens_by_wss_and_with_secure_cookies
 def test_behind_apache_jupyter_opens_below_its_prefix(site: LabSite, playwright: Playwright, tmp_path: Path) -> None:
     with apache(tmp_path / "apache", urlsplit(site.url).port or 0) as port:
         check_prefix(playwright, site, f"http://portal.example:{port}{BASE}")
+
+
+def test_the_notebook_of_the_years_of_the_documents_opens_below_a_path(site: LabSite, playwright: Playwright) -> None:
+    """Notebook 6, whose pages have addresses in their scripts, too."""
+    with httpx.Client(base_url=site.url, headers={"Authorization": f"token {site.token}"}, timeout=60) as client:
+        until_answers(client, f"{CLASSIC}--jupyter")
+    port = urlsplit(site.url).port
+    with panel(playwright, site, f"http://host:{port}{BASE}", f"MAP host 127.0.0.1,{ELSEWHERE}") as found:
+        page = found.open_service(CLASSIC, "jupyter")
+        page.wait_for_url(f"http://host:{port}{BASE}pai/s/{CLASSIC}--jupyter/tree")
+        found.use_classic_jupyter(page)

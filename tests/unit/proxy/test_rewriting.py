@@ -54,6 +54,22 @@ def test_the_known_places_of_a_page_are_below_the_path_and_nothing_else_changes(
     }
 
 
+LOADING = b"""<script>
+require.config({ baseUrl: '/static/', paths: { 'auth/js/main': 'auth/js/main.min', custom : '/custom', nbextensions
+: '/nbextensions', kernelspecs:'/kernelspecs', jquery: 'components/jquery', other: '/other', customs: '/customs' } });
+</script>"""
+
+
+def test_the_scripts_of_a_classic_page_load_from_below_the_path() -> None:
+    after = page_below(LOADING + b'<body data-base-url="/"></body>', PREFIX).partition(b"<body")[0].decode()
+    expected = LOADING.decode()
+    for address in ("'/static/'", "'/custom'", "'/nbextensions'", "'/kernelspecs'"):
+        expected = expected.replace(address, address.replace("/", f"{PREFIX}/", 1))
+    assert after == expected
+    lab = LOADING + page(json.dumps(CONFIGURATION)).replace(b"data-base-url", b"data-other")
+    assert page_below(lab, PREFIX).startswith(LOADING), "other pages have no such scripts"
+
+
 def test_a_page_that_is_no_jupyters_stays_as_it_is() -> None:
     plain = b'<html><a href="/x"> id="jupyter-config-data2" </a></html>'
     assert page_below(plain, PREFIX) == plain

@@ -6,10 +6,11 @@ addresses of its configuration to ``baseUrl`` itself:
 
 - ``href``, ``src`` and ``data-base-url`` of elements,
 - ``baseUrl`` and ``full…Url`` of the element ``jupyter-config-data``,
+- ``baseUrl``, ``custom``, ``nbextensions``, ``kernelspecs``, from which scripts of classic pages have RequireJS load,
 - ``resources`` in answers of ``api/kernelspecs``.
 
-Tried with notebook 7.6 and jupyterlab 4.6. A page without the marks of a Jupyter's own, such as a user's file, stays
-as it is.
+Tried with notebook 7.6 and 6.5, and jupyterlab 4.6. A page without the marks of a Jupyter's own, such as a user's file,
+stays as it is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ _ATTRIBUTE = re.compile(
 )
 _OF_ADDRESSES = frozenset({b"href", b"src", b"data-base-url"})
 _CONFIGURATION = re.compile(rb"""\sid=["']jupyter-config-data["']""")
+_CLASSIC = re.compile(rb"""\sdata-base-url=["']""")
+_LOADED_FROM = re.compile(
+    rb"""(?P<before>\b(?:baseUrl|custom|nbextensions|kernelspecs)\s*+:\s*+')(?P<address>/[^'\\]*+)(?=')"""
+)
 _FULL_URL = re.compile(r"baseUrl|full[A-Z]\w*Url", re.ASCII)
 _RAW_TEXT = frozenset({b"script", b"style", b"textarea", b"title"})
 """Elements whose text holds no elements. Source: HTML, §13.1.2."""
@@ -80,7 +85,7 @@ def page_below(page: bytes, prefix: str) -> bytes:
     if not _MARKS.search(page):
         return page
     kept: list[bytes] = []
-    at = 0
+    at, is_classic = 0, _CLASSIC.search(page) is not None
     while (begin := page.find(b"<", at)) >= 0:
         if page.startswith(b"<!--", begin):
             end = page.find(b"-->", begin)
@@ -97,7 +102,11 @@ def page_below(page: bytes, prefix: str) -> bytes:
             if name in _RAW_TEXT:
                 text_end = _end_of_text(page, end, name)
                 text = page[end:text_end]
-                kept.append(_configuration(text, prefix) if _CONFIGURATION.search(tag[0]) else text)
+                if _CONFIGURATION.search(tag[0]):
+                    text = _configuration(text, prefix)
+                elif is_classic and name == b"script":
+                    text = _LOADED_FROM.sub(lambda found: _loaded_from(found, prefix), text)
+                kept.append(text)
                 end = text_end
         at = end
     return b"".join([*kept, page[at:]])
@@ -126,6 +135,10 @@ def _attribute(found: re.Match[bytes], prefix: str) -> bytes:
         return found[0]
     quote, value = (b'"', found["double"]) if found["single"] is None else (b"'", found["single"])
     return found["before"] + quote + str(_below(value.decode("latin-1"), prefix)).encode("latin-1") + quote
+
+
+def _loaded_from(found: re.Match[bytes], prefix: str) -> bytes:
+    return found["before"] + str(_below(found["address"].decode("latin-1"), prefix)).encode("latin-1")
 
 
 def _configuration(text: bytes, prefix: str) -> bytes:
