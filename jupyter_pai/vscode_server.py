@@ -55,21 +55,23 @@ def kept_script(program: str | None, directory: str | None) -> str:
     """Starts code-server behind the task's port :data:`LABEL`, unless it runs, and prints its password.
 
     It runs until the task ends. openvscode-server is not for this: it takes its token from the address alone. In a pod
-    the service proxy comes by the network, elsewhere from the same machine. A signal reaches a killed server until its
-    parent has waited for it; so a zombie does not count. The shell opens the new log in the child: the old one, which
-    says that a server listens, has to go before.
+    the service proxy comes by the network, elsewhere from the same machine. A process number may be another program's
+    by now: the server is known by it and by the time it started, field 22 of ``/proc/PID/stat`` (proc(5)), where there
+    is one. A zombie, whose parent has not waited for it yet, does not count. The shell opens the new log in the child:
+    the old one, which says that a server listens, has to go before.
     """
     return f"""\
 p={shlex.quote(program or SERVERS[0])}; command -v "$p" >/dev/null || exit 127
 umask 077; d=${{TMPDIR:-/tmp}}/pai-code-${{PAI_TASK_UID:?}}
 mkdir -p "$d" && [ -O "$d" ] && [ ! -L "$d" ] || exit 1
-running() {{ i=$(cat "$d/pid") && kill -0 "$i" && ! grep -q '^State:.Z' "/proc/$i/status"; }} 2>/dev/null
+started() {{ f=$(sed 's/.*) //' "/proc/$1/stat"); [ "${{f%% *}}" != Z ] && echo "$f" | cut -d' ' -f20; }} 2>/dev/null
+running() {{ read -r i t <"$d/pid" && kill -0 "$i" && n=$(started "$i") && [ "$n" = "$t" ]; }} 2>/dev/null
 if ! running; then
 cd {quoted(directory, ".")} || exit 1
 {_SECRET}; case ${{PAI_POD_IP-}} in "") h={HOST};; *:*) h='[::]';; *) h=0.0.0.0;; esac
 printf {_CONFIG} "$h" "${{PAI_CONTAINER_HOST_PORT:?}}" "$k" >"$d/config.yaml"
 rm -f "$d/log"; {_CLEAN} setsid "$p" {_OPTIONS} </dev/null >"$d/log" 2>&1 &
-echo $! >"$d/pid"
+echo "$! $(started $!)" >"$d/pid"
 fi
 until grep -qs 'server listening on' "$d/log"; do
 running || {{ tail -n 5 "$d/log" >&2; rm -rf "$d"; exit 1; }}; sleep 0.1
