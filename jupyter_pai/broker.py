@@ -14,7 +14,6 @@ from jupyter_pai.wire_types import (
     AuthorityWire,
     CertificateWire,
     IssuedCertificate,
-    KeyEventWire,
     KeyWire,
     MadeLink,
     ShareWire,
@@ -60,12 +59,6 @@ async def add_key(
     """Register a key, or give one that is registered these terms."""
     value = {"publicKey": public_key, "name": name, "lifetimeS": lifetime_s, "job": job, "replaces": replaces}
     return cast(KeyWire, await _ask(api, "POST", _KEYS, value))
-
-
-async def audit(api: AsyncClient, *, everybody: bool = False, before: int | None = None) -> list[KeyEventWire]:
-    """What was done to keys, newest first. Raises Denied when it is of everybody, and the caller no administrator."""
-    answer = await _ask(api, "GET", f"{_KEYS}/audit", everybody="true" if everybody else None, before=before)
-    return cast(dict[str, list[KeyEventWire]], answer)["data"]
 
 
 async def job_key(api: AsyncClient, job: str, form: str, kind: str | None = None) -> str:

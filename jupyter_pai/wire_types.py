@@ -13,6 +13,31 @@ class AddressService(TypedDict):
     pathUrl: str
 
 
+class AuditEventWire(TypedDict):
+    """One change or entry. `hash` covers the hash of the event before and all other fields: see `docs/audit.md`."""
+
+    position: int
+    at: str
+    type: str
+    user: str
+    by: str
+    source: str
+    subject: str
+    job: str | None
+    detail: str
+    token: str
+    request: str
+    result: str
+    hash: str
+
+
+class AuditPlace(TypedDict):
+    """A place in the chain."""
+
+    position: int
+    hash: str
+
+
 class AuthorityWire(TypedDict):
     """Who certifies users: lines for `TrustedUserCAKeys`, the one that signs now first."""
 
@@ -217,20 +242,6 @@ class JobEffect(TypedDict):
     groups: list[str]
     message: str
     already: bool
-
-
-class KeyEventWire(TypedDict):
-    """Something that was done to keys."""
-
-    position: int
-    at: str
-    type: str
-    user: str
-    by: str
-    source: str
-    subject: str
-    job: str | None
-    detail: str
 
 
 class KeyWire(TypedDict):
@@ -664,6 +675,14 @@ class AddressWire(TypedDict):
     state: State | None
     starts: bool
     services: list[AddressService]
+
+
+class AuditChain(TypedDict):
+    """Where the chain begins and ends."""
+
+    root: AuditPlace
+    head: AuditPlace
+    sealed: AuditPlace | None
 
 
 class Change(TypedDict):

@@ -14,6 +14,7 @@ from jupyter_pai.commands import notebooks as notebooks
 from jupyter_pai.commands import jobs as jobs
 from jupyter_pai.commands import use as use
 from jupyter_pai.commands import usage as usage
+from jupyter_pai.commands import audit as audit
 from jupyter_pai.commands import files as files
 from jupyter_pai.commands import ssh as ssh
 from jupyter_pai.commands import forward as forward

@@ -1,4 +1,4 @@
-"""``keys``: registered keys, the keys of jobs, certificates, and the audit of all of them."""
+"""``keys``: registered keys, the keys of jobs and certificates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
-    from jupyter_pai.wire_types import CertificateWire, KeyEventWire, KeyWire
+    from jupyter_pai.wire_types import CertificateWire, KeyWire
 
 FORMATS = ("openssh", "pem", "ppk", "ppk2")
-GROUPS["keys"] = "SSH keys and certificates: register, rotate, certify, revoke, audit"
+GROUPS["keys"] = "SSH keys and certificates: register, rotate, certify, revoke"
 
 JOB_OF_KEY = argument("--job", help="only for this job", completer=job_names)
 USER = argument("user", help="their name")
@@ -162,16 +162,6 @@ def revoke(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-@verb("keys audit", flag("--everybody", help="the keys of all users; for administrators"))
-def audit(args: argparse.Namespace, out: Output) -> int:
-    """What was done to your keys, newest first."""
-    from jupyter_pai import broker
-
-    found = asked(lambda api: broker.audit(api, everybody=args.everybody))
-    out.result(found, "\n".join(map(_event_line, found)) or "No events.")
-    return OK
-
-
 @verb("keys authority", flag("--rotate", help="sign with a new key from now on; for administrators"))
 def authority(args: argparse.Namespace, out: Output) -> int:
     """The keys that sign accepted certificates.
@@ -241,8 +231,3 @@ def _key_line(key: KeyWire) -> str:
 def _certificate_line(made: CertificateWire) -> str:
     only = " ".join(made["only"]) or "everything"
     return f"{made['serial']}  {made['user']}  {only}  until {made['expiresAt']}  {' '.join(made['principals'])}"
-
-
-def _event_line(event: KeyEventWire) -> str:
-    place = f" from {event['source']}" if event["source"] else ""
-    return f"{event['at']}  {event['type']}  {event['subject']}  by {event['by']}{place}  {event['detail']}".rstrip()

@@ -18,6 +18,10 @@ NOT_RUN = {
     ),
     ("docs/ssh-keys.md", "pai share JOB --with bob --for 2h --only sftp --only port:jupyter"): "as above",
     ("docs/ssh-keys.md", "pai share JOB --link LABEL --for 2d"): "as above",
+    ("docs/audit.md", "pai audit list                                   # the last 100 events, newest first"): (
+        "tests/integration/api/test_audit.py runs such commands"
+    ),
+    ("docs/audit.md", "$ pai audit verify"): "as above",
     ("docs/operations.md", "pai user add eve --email eve@example.org    # shows a password once"): (
         "tests/integration/api/test_users.py and test_groups.py run all of them"
     ),

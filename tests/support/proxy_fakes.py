@@ -24,7 +24,7 @@ from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Placement
 from pai_backend.model.scope import Scope
 from pai_backend.model.spec import PortSpec
-from pai_backend.store.grants import Share
+from pai_backend.store.grants import Act, Share
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
 from tests.support.face import serving
 
@@ -69,6 +69,7 @@ class FakeStore:
         self.jobs = {job.alias: job for job in jobs}
         self.claimed: set[str] = set()
         self.shares: list[Share] = []
+        self.noted: list[tuple[str, str, str, str]] = []
         self.lookups = 0
 
     async def by_alias(self, alias: str) -> Job | None:
@@ -82,6 +83,9 @@ class FakeStore:
 
     async def shares_in_force(self, job: JobUid, now: datetime) -> list[Share]:
         return [share for share in self.shares if share.job == job]
+
+    async def note(self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None) -> None:
+        self.noted.append((type_, user, subject, act.by))
 
     def put(self, job: Job) -> None:
         self.jobs[job.alias] = job

@@ -12,6 +12,7 @@ from pai_backend.access.broker.rights import is_living
 from pai_backend.access.broker.stock import make_rsa
 from pai_backend.access.keys import RSA_HOST_KEY_SECRET, parse_public_key
 from pai_backend.engine.base import Connection, Engine, EngineError
+from pai_backend.model.audit import AuditEvent
 from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
@@ -83,6 +84,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.registered: dict[str, UserKey] = {}
+        self.entries: list[AuditEvent] = []
         self.noted: list[tuple[JobUid, NewEvent]] = []
         self.grants = MemoryGrants(self)
         self.broken = False
@@ -152,8 +154,11 @@ class MemoryEvents:
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
 
-    async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
+    async def note(
+        self, uid: JobUid, events: Sequence[NewEvent], at: datetime, entry: AuditEvent | None = None
+    ) -> None:
         await self._store.jobs.get(uid)
+        self._store.entries += [entry] if entry is not None else []
         self._store.noted += [(uid, event) for event in events]
 
 

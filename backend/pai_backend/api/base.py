@@ -6,7 +6,8 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from http.client import responses
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -22,18 +23,24 @@ from pai_backend.api.errors import bad_body, bad_query, translate
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.auth.users import User
 from pai_backend.engine.base import EngineError
+from pai_backend.model.audit import BEGUN, AuditEvent
 from pai_backend.model.digits import whole_number
 from pai_backend.model.errors import (
     Forbidden,
     InvalidParameters,
+    LockedOut,
     MethodNotAllowed,
     NoSuchPath,
     PaiError,
     TooLarge,
     Unauthorized,
+    Unavailable,
 )
 from pai_backend.model.scope import Scope
 from pai_backend.model.validation import nearest
+from pai_backend.store import deeds
+from pai_backend.store.audit import TOKEN_ID
+from pai_backend.store.deeds import Deed
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +50,8 @@ DRAIN_BYTES = 67_108_864  # a larger body is not read to its end: the connection
 STRANGERS_BODY_S = 20.0
 LOOK_S = 1.0
 """Seconds between two checks of a caller whose request goes on; an ended right counts within 2 s."""
+_NOT_LET = (Forbidden, LockedOut, Unauthorized)
+"""Refusals that the audit has: of who asks, not of what is asked for."""
 DOCUMENT_TYPES = ("application/json", "application/yaml")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
@@ -51,6 +60,8 @@ class BaseHandler(tornado.web.RequestHandler):
     """A handler whose failures all look alike and whose caller is known before its verb runs."""
 
     public = False
+    path_is_secret = False
+    """Whether the path may hold a token, which the audit must not have."""
     scope: Scope | None = None
     """What a limited token must be allowed; None: READ for GET and JOBS for all else."""
     user = User("")
@@ -110,6 +121,57 @@ class BaseHandler(tornado.web.RequestHandler):
         if user != self.user:
             raise Unauthorized("The token is no longer valid.", hint="Sign in again.")
         self._checked_at = time.monotonic()
+
+    @asynccontextmanager
+    async def audited(self, type_: str, path: Sequence[str], *, told_by_store: bool) -> AsyncIterator[None]:
+        """What happens within it goes into the audit: whatever it writes with the first write, a refusal afterwards.
+
+        ``type_``: empty for what is not for the audit. ``path``: the variable parts of the path.
+        """
+        if not type_:
+            yield
+            return
+        deed = Deed(
+            type_,
+            self.ctx.clock(),
+            by=self.user.name,
+            source=self.request.remote_ip or "",
+            token=self.user.token[:TOKEN_ID],
+            request=self.request_id,
+            subject="" if self.path_is_secret else "/".join(path),
+            told_by_store=told_by_store,
+        )
+        try:
+            with deeds.doing(deed):
+                yield
+        except _NOT_LET as refusal:
+            if deed.by and not deed.written:
+                await self._note(deed.event(refusal.code))
+            raise
+        if not deed.written and not deed.told_by_store:
+            await self.ctx.store.audit.add(deed.event())
+
+    def say(self, detail: str) -> None:
+        """Tell the audit more about what is done."""
+        deed = deeds.current()
+        if deed is not None:
+            deed.detail = detail
+
+    async def begin_deed(self, detail: str = "") -> None:
+        """Write down what is about to be done, where it cannot be written together with it. Raises Unavailable."""
+        deed = deeds.current()
+        if deed is not None:
+            deed.detail = detail
+            with deeds.doing(None):
+                await self.ctx.store.audit.add(deed.event(BEGUN))
+            deed.written = True
+
+    async def _note(self, refused: AuditEvent) -> None:
+        """Write down a refusal; a trouble of the database does not change what is answered."""
+        try:
+            await self.ctx.store.audit.add(refused)
+        except Unavailable as error:
+            log.warning("the audit lacks that %s was refused %s: %s", refused.by, refused.type, error.message)
 
     def begin_verb(self) -> None:
         """Called first in every verb; nothing to do here."""

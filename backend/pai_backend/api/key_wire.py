@@ -162,33 +162,6 @@ class ShareList(Model):
     data: tuple[ShareWire, ...]
 
 
-class KeyEventWire(Model):
-    """Something that was done to keys."""
-
-    position: int
-    at: datetime
-    type: str
-    user: str = Field(description="Whose key, certificate or share it is.")
-    by: str
-    source: str = Field(description="The address it was done from.")
-    subject: str = Field(description="A fingerprint, a serial or a user.")
-    job: str | None
-    detail: str
-
-
-class KeyAudit(Model):
-    """Part of the audit, the newest first."""
-
-    data: tuple[KeyEventWire, ...]
-
-
-class AuditQuery(Query):
-    """Which part of the audit."""
-
-    before: int | None = Field(default=None, ge=1, lt=2**53, description="Only events with a smaller position.")
-    everybody: bool = Field(default=False, description="Of all users; for administrators.")
-
-
 class KeyFormat(StrEnum):
     """How a private key is written."""
 

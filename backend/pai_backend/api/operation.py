@@ -26,7 +26,8 @@ class Operation:
     """What a verb takes and gives. ``raises`` are the errors it adds to those that every path has.
 
     ``ours`` is the shape for clients that ask for our media type, where ``answer`` is OpenPAI's. With ``or_bytes`` the
-    answer may also be the bytes of a file.
+    answer may also be the bytes of a file. ``audit`` is the type of the event that the audit gets of it; empty: it
+    changes nothing, and opens no door. With ``told_by_store`` the store writes that event, with more in it.
     """
 
     summary: str
@@ -42,6 +43,8 @@ class Operation:
     status: int = 200
     stream: str = ""
     raises: tuple[type[PaiError], ...] = ()
+    audit: str = ""
+    told_by_store: bool = False
 
 
 OPERATIONS: dict[Verb, Operation] = {}
@@ -57,16 +60,17 @@ def operation(described: Operation) -> Callable[[Callable[..., Awaitable[BaseMod
     def decorate(function: Callable[..., Awaitable[BaseModel | None]]) -> Verb:
         @functools.wraps(function)
         async def verb(self: BaseHandler, *path: str) -> None:
-            self.begin_verb()
-            await self.require_still()
-            arguments: list[Any] = list(path)
-            if described.query is not None:
-                arguments.append(self.parse_query(described.query))
-            if described.body is not None:
-                assert isinstance(self, ApiHandler)
-                arguments.append(self.parse_body(described.body))
-            with nullcontext() if described.stream else self.ctx.metrics.request():
-                answer = await function(self, *arguments)
+            async with self.audited(described.audit, path, told_by_store=described.told_by_store):
+                self.begin_verb()
+                await self.require_still()
+                arguments: list[Any] = list(path)
+                if described.query is not None:
+                    arguments.append(self.parse_query(described.query))
+                if described.body is not None:
+                    assert isinstance(self, ApiHandler)
+                    arguments.append(self.parse_body(described.body))
+                with nullcontext() if described.stream else self.ctx.metrics.request():
+                    answer = await function(self, *arguments)
             if described.status != 200:
                 self.set_status(described.status)
             if answer is not None:

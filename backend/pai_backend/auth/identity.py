@@ -30,8 +30,11 @@ from pai_backend.auth.remembered import RememberedTokens
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.account import Account
+from pai_backend.model.audit import AuditEvent
 from pai_backend.model.errors import NotSupported, TooManyRequests, Unauthorized, Unavailable, WrongPassword
 from pai_backend.model.scope import Scope
+from pai_backend.store import deeds
+from pai_backend.store.audit import TOKEN_ID
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
 
@@ -205,6 +208,8 @@ class Identity:
         if not fits or account is None:
             self.sign_ins["refused"] += 1
             log.warning("sign-in of %s from %s refused: wrong name or password (%d in a row)", who, source, count)
+            if known:
+                await self._note_refusal(name, source)
             raise _wrong_password()
         self.guesses.succeeded(pair)
         await self.lockouts.require_free(account.name)
@@ -213,6 +218,12 @@ class Identity:
             raise _wrong_password()
         self.sign_ins["accepted"] += 1
         return account
+
+    async def _note_refusal(self, name: str, source: str) -> None:
+        """Write into the audit that a password was wrong: a bounded number of times, since guesses are locked out."""
+        refused = AuditEvent("session.begun", self._now(), name, "", source, result=WrongPassword.code)
+        with deeds.doing(None):
+            await self._store.audit.add(refused)
 
     async def hash(self, password: str) -> str:
         """What is kept of a new password."""
@@ -248,9 +259,12 @@ class Identity:
         """
         named = token.lower()
         is_id = len(named) <= len(digest("")) and all(letter in "0123456789abcdef" for letter in named)
-        act = Act(user.name, self._now(), source)
+        wanted = named if is_id else digest(token)
+        act, deed = Act(user.name, self._now(), source), deeds.current()
+        if deed is not None:
+            deed.subject = wanted[:TOKEN_ID]
         try:
-            await self._store.tokens.remove(user.name, named if is_id else digest(token), act)
+            await self._store.tokens.remove(user.name, wanted, act)
         finally:
             self._tokens.forget()
 
@@ -270,6 +284,9 @@ class Identity:
     ) -> str:
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self._now()
         end = now + life if life is not None else None
+        deed = deeds.current()
+        if deed is not None:
+            deed.by, deed.subject, deed.detail = name, digest(token)[:TOKEN_ID], label
         await self._store.tokens.add(AccessToken(digest(token), name, application, now, end, label, scopes))
         return token
 

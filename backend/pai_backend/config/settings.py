@@ -17,6 +17,7 @@ import platformdirs
 from pydantic import Field, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
 from pai_backend.config.accounts import AccountSettings
+from pai_backend.config.audit import AuditSettings
 from pai_backend.config.controller import ControllerSettings
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.jobs import JobSettings
@@ -363,6 +364,7 @@ class Settings(Model):
     controller: ControllerSettings = Field(
         default=ControllerSettings(), description="The controller's own port, for Prometheus and probes."
     )
+    audit: AuditSettings = Field(default=AuditSettings(), description="Who changed what: how long, and where else.")
     metrics: MetricSettings = Field(default=MetricSettings(), description="What tasks are seen to use over time.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_backend.access.ports import PortRange
+from pai_backend.controller.audit_keeper import AuditKeeper, AuditRules
 from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.deleting import Deleter
 from pai_backend.controller.figures import ClusterFigures, Seen
@@ -173,7 +174,8 @@ class ControllerOptions:
     ``cluster``: the cluster configuration as the settings give it. ``keep_orphans``: how long tasks that the database
     does not know are kept; None: until an administrator ends them. ``keep_jobs``: which finished jobs are kept.
     ``services``: where tasks are told that their services are found. ``sampling``: of what tasks use; None: it is not.
-    ``figures``: for Prometheus. ``grants``: the virtual clusters that the settings grant users.
+    ``figures``: for Prometheus. ``grants``: the virtual clusters that the settings grant users. ``audit``: how long its
+    events are kept, and where they are sent.
     """
 
     holder: str
@@ -191,6 +193,7 @@ class ControllerOptions:
     sampling: Sampling | None = None
     figures: ClusterFigures | None = None
     grants: Mapping[str, Collection[str]] = field(default_factory=dict)
+    audit: AuditRules = field(default_factory=AuditRules)
 
 
 class Controller:
@@ -266,6 +269,7 @@ class Controller:
         deleter = Deleter(
             self._store, self._engine, self._options.keep_jobs, series=series, epoch=epoch, clock=self._clock
         )
+        auditor = AuditKeeper(self._store, self._options.audit, epoch=epoch, clock=self._clock)
         log.info("controller with epoch %d", epoch)
         figures = self._options.figures
         try:
@@ -285,6 +289,7 @@ class Controller:
                 group.create_task(explainer.run())
                 group.create_task(keeper.run())
                 group.create_task(deleter.run())
+                group.create_task(auditor.run())
                 if sampling is not None:
                     sampler = UseSampler(self._store, tenure, self._engine, sampling, epoch=epoch, clock=self._clock)
                     group.create_task(sampler.run())

@@ -8,15 +8,18 @@ has seen one never misses a lower one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from pydantic_core import from_json, to_json
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
+from pai_backend.model.audit import AuditEvent
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, State
+from pai_backend.store import audit
 from pai_backend.store.base import NewEvent, Sight
 from pai_backend.store.lookup import no_such_job
 from pai_backend.store.repository import Repository
@@ -78,9 +81,10 @@ def append(conn: Connection, rows: Sequence[Values]) -> None:
         conn.execute(_INSERT, rows)
 
 
-def note(conn: Connection, uid: JobUid, new: Sequence[NewEvent], at: datetime) -> None:
+def note(conn: Connection, uid: JobUid, new: Sequence[NewEvent], at: datetime, entry: AuditEvent | None = None) -> None:
     """Append lines that are no part of a job's life: who came and went. Under the write lock. Raises NoSuchJob.
 
+    ``entry`` is what the audit gets of them; its ``user`` becomes the job's owner.
     They change no version and disturb no controller: a decision that is written at the same time takes the next number.
     """
     head = conn.execute(_HEAD, {"uid_": uid}).one_or_none()
@@ -88,6 +92,8 @@ def note(conn: Connection, uid: JobUid, new: Sequence[NewEvent], at: datetime) -
         raise no_such_job(uid)
     conn.execute(_COUNT, {"uid_": uid, "last_seq_": head.last_seq + len(new)})
     append(conn, rows_of(uid, head.username, head.last_seq, new, at))
+    if entry is not None:
+        audit.add(conn, replace(entry, user=head.username))
 
 
 def of_job(conn: Connection, uid: JobUid, after: int, limit: int, type_: str | None = None) -> list[Event]:
@@ -159,6 +165,11 @@ class Events(Repository):
         """
         return await self._database.read(partial(recent, position=position, sight=sight, limit=limit))
 
-    async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
-        """Append events that are no part of the job's life, such as logins; its version stays. Raises NoSuchJob."""
-        await self._writer.run(partial(note, uid=uid, new=events, at=at))
+    async def note(
+        self, uid: JobUid, events: Sequence[NewEvent], at: datetime, entry: AuditEvent | None = None
+    ) -> None:
+        """Append events that are no part of the job's life, such as logins; its version stays. Raises NoSuchJob.
+
+        ``entry``: see :func:`note`.
+        """
+        await self._writer.run(partial(note, uid=uid, new=events, at=at, entry=entry))

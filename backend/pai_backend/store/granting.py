@@ -13,7 +13,7 @@ from pai_backend.model.ids import JobUid
 from pai_backend.store import accounts as accounts_
 from pai_backend.store import audit, certificates, groups, keys, sharing, task_keys, users
 from pai_backend.store.base import UserKey
-from pai_backend.store.grants import GROUP, Act, Certificate, Holdings, JobKey, KeyEvent, Share, UserCa, UserUpdate
+from pai_backend.store.grants import GROUP, Act, Certificate, Holdings, JobKey, Share, UserCa, UserUpdate
 from pai_backend.store.repository import Repository
 
 PAUSE = timedelta(minutes=1)
@@ -186,13 +186,6 @@ class Grants(Repository):
             audit.note(conn, type_, user, subject, act, job=job, detail=audit.by_token(token) if token else "")
 
         await self._writer.run(change, announce=False)
-
-    async def audit(self, user: str | None, before: int | None = None) -> list[KeyEvent]:
-        """What was done to a user's keys, or to everybody's, the newest first: ``MOST_LISTED`` events at most.
-
-        ``before``: only those with a smaller position.
-        """
-        return await self._database.read(partial(audit.latest, user=user, before=before))
 
 
 def _is_old(last: datetime | None, now: datetime) -> bool:

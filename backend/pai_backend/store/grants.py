@@ -149,21 +149,3 @@ class UserCa:
     public_key: str
     fingerprint: str
     made_at: datetime
-
-
-@dataclass(frozen=True)
-class KeyEvent:
-    """Something that was done to keys: never with a private half.
-
-    ``user``: whose key, certificate or share it is. ``subject``: a fingerprint, a serial or a user.
-    """
-
-    position: int
-    at: datetime
-    type: str
-    user: str
-    by: str
-    source: str
-    subject: str
-    job: JobUid | None = None
-    detail: str = ""

@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from pai_backend.model.errors import Unavailable
 from pai_backend.store.tables import metadata
 
-HEAD = "0019"
+HEAD = "0020"
 """The revision that ``tables`` describes: the newest file in ``migrations/versions``."""
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -48,8 +48,8 @@ def to_head(conn: Connection) -> None:
     upgrade(conn, found)
 
 
-def upgrade(conn: Connection, found: str | None) -> None:
-    """Run the migrations after ``found`` with alembic; None: all of them."""
+def upgrade(conn: Connection, found: str | None, to: str = "head") -> None:
+    """Run the migrations after ``found`` with alembic, up to a revision; None: all of them."""
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -64,4 +64,4 @@ def upgrade(conn: Connection, found: str | None) -> None:
             f"The database has schema {found}, which this version of jupyter-pai does not know: a newer one made it.",
             hint="Upgrade jupyter-pai, or use another database.",
         )
-    command.upgrade(config, "head")
+    command.upgrade(config, to)

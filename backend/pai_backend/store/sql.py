@@ -18,6 +18,7 @@ from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.store import migrate, sealing
 from pai_backend.store.accounting import Accounting
 from pai_backend.store.addresses import Addresses
+from pai_backend.store.auditing import Audit
 from pai_backend.store.configurations import Configurations
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.deleting import Deletions
@@ -55,9 +56,10 @@ class Store:
         database = self._database = Database(_backing(url, reserve))
         ring = self._ring = KeyRing(keys)
         self.changes = Wake(database)
-        writer = self._writer = Writer(database, committed=self.changes.bump)
+        writer = self._writer = Writer(database, ring, committed=self.changes.bump)
         shared = database, writer, ring
         self.addresses = Addresses(*shared)
+        self.audit = Audit(*shared)
         self.configs = Configurations(*shared)
         self.deletion = Deletions(*shared)
         self.events = Events(*shared)

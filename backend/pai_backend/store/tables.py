@@ -519,20 +519,38 @@ ssh_lockouts = Table(
     Column("locked_by", Text, nullable=False),
 )
 
-key_events = Table(
-    "key_events",
+audit_events = Table(
+    "audit_events",
     metadata,
-    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    Column("at", Instant, nullable=False),
+    # Counted by the chain, without gaps.
+    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("at", Instant, nullable=False, index=True),
     Column("type", Text, nullable=False),
-    # Whose key, certificate or share it is.
     Column("username", Text, nullable=False),
     Column("by_user", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("subject", Text, nullable=False),
     Column("job", String(32)),
     Column("detail", Text, nullable=False),
-    Index("ix_key_events_username", "username", "position"),
+    Column("token", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
+    Index("ix_audit_events_username", "username", "position"),
+    Index("ix_audit_events_by_user", "by_user", "position"),
+    Index("ix_audit_events_job", "job", "position"),
+)
+
+# Two rows: ``root``, the last event that was cut off, and ``head``, the last one.
+audit_chain = Table(
+    "audit_chain",
+    metadata,
+    Column("name", String(4), primary_key=True),
+    Column("position", BigInteger, nullable=False),
+    Column("hash", String(64), nullable=False),
+    # Position and hash once more, sealed: who can write here alone cannot make it.
+    Column("seal", LargeBinary),
+    Column("sealed_by", String(16), index=True),
 )
 
 access_tokens = Table(

@@ -19,7 +19,7 @@ from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act, JobKey
 from pai_backend.store.lookup import no_such_job
 from pai_backend.store.repository import Repository
-from pai_backend.store.tables import jobs, key_events
+from pai_backend.store.tables import audit_events, jobs
 from pai_backend.store.tables import task_keys as table
 
 Made: TypeAlias = tuple[Sealed, str]
@@ -33,10 +33,10 @@ _JOB = select(jobs.c.uid, jobs.c.username, jobs.c.state).where(jobs.c.uid == bin
 _KEPT = select(table.c.owner, table.c.private_pem).where(table.c.owner.in_(bindparam("owners_", expanding=True)))
 _DELETE = delete(table).where(table.c.owner.in_(bindparam("owners_", expanding=True)))
 _DELETE_TAKEN = delete(table).where(table.c.fingerprint == bindparam("fingerprint_"))
-_TAKEN = select(key_events.c.subject, key_events.c.username, key_events.c.job).where(
-    key_events.c.type == "job-key.taken",
-    key_events.c.detail == bindparam("detail_"),
-    key_events.c.subject.in_(select(table.c.fingerprint).where(table.c.fingerprint.is_not(None))),
+_TAKEN = select(audit_events.c.subject, audit_events.c.username, audit_events.c.job).where(
+    audit_events.c.type == "job-key.taken",
+    audit_events.c.detail == bindparam("detail_"),
+    audit_events.c.subject.in_(select(table.c.fingerprint).where(table.c.fingerprint.is_not(None))),
 )
 _INSERT = insert(table)
 

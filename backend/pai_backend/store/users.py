@@ -18,7 +18,7 @@ from pai_backend.store import addresses as addresses_
 from pai_backend.store import audit, certificates, groups, kept_documents, keys, sharing, tokens
 from pai_backend.store.grants import Act, Holdings, UserUpdate
 from pai_backend.store.kept_documents import Kind
-from pai_backend.store.tables import access_tokens, addresses, external_users, jobs, key_events, user_keys
+from pai_backend.store.tables import access_tokens, addresses, audit_events, external_users, jobs, user_keys
 from pai_backend.store.tables import accounts as configured
 from pai_backend.store.tables import kept_documents as kept_documents_
 from pai_backend.store.tables import users as table
@@ -36,7 +36,7 @@ _IS_TAKEN = select(
 _HAS_PAST = select(
     or_(
         exists().where(jobs.c.username == _NAME),
-        exists().where(key_events.c.username == _NAME, key_events.c.type == _REMOVED),
+        exists().where(audit_events.c.username == _NAME, audit_events.c.type == _REMOVED),
     )
 )
 _UPDATE = update(table).where(table.c.username == _NAME)

@@ -17,8 +17,12 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from pai_backend.model.errors import Bug, PaiError, Unavailable
+from pai_backend.store import audit, deeds
 from pai_backend.store.base import CannotTakeBack, Conflict, Fenced, PortTaken
+from pai_backend.store.cipher import Cipher
 from pai_backend.store.database import Database
+from pai_backend.store.deeds import Deed
+from pai_backend.store.keyring import KeyRing
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -42,6 +46,13 @@ class _Entry:
     request: object
     announce: bool
     done: asyncio.Future[Any]
+    deed: Deed | None
+    """What the request is for, where it is for the audit."""
+
+    @property
+    def kind(self) -> object:
+        """Neighbours of one kind go to their change together; one deed's functions go with no other's."""
+        return (self.change, self.deed) if self.change is _each else (self.change, None)
 
     def settle(self, outcome: object) -> None:
         """Hand over the outcome, unless the caller has gone."""
@@ -56,8 +67,9 @@ class _Entry:
 class Writer:
     """The queue of writes and the task that empties it, which lives only while there is something in it."""
 
-    def __init__(self, database: Database, committed: Callable[[], None]) -> None:
-        self._database = database
+    def __init__(self, database: Database, ring: KeyRing, committed: Callable[[], None]) -> None:
+        """``ring``: what the audit is sealed with."""
+        self._database, self._ring = database, ring
         self._committed = committed
         self._queue: deque[_Entry] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -71,7 +83,7 @@ class Writer:
         if self._closed:
             raise Bug("the store is closed")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Entry(change, request, announce, done))
+        self._queue.append(_Entry(change, request, announce, done, deeds.current()))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain(), name="store-writer")
         return await done
@@ -102,8 +114,9 @@ class Writer:
         if not batch:
             return
         announce = any(entry.announce for entry in batch)
+        cipher = self._ring.cipher
         try:
-            outcomes = await self._database.write(lambda conn: _apply(conn, batch), announce=announce)
+            outcomes, told = await self._database.write(lambda conn: _apply(conn, batch, cipher), announce=announce)
         except Exception as error:  # noqa: BLE001 — it is not swallowed: each caller gets it
             # Trying each alone finds a culprit; where the database itself is away it would only take longer.
             if len(batch) > 1 and not isinstance(error, Unavailable):
@@ -113,22 +126,31 @@ class Writer:
             for entry in batch:
                 entry.settle(error)
             return
+        for deed in told:
+            deed.written = True
         if announce:
             self._committed()
         for entry, outcome in zip(batch, outcomes, strict=True):
             entry.settle(outcome)
 
 
-def _apply(conn: Connection, batch: Sequence[_Entry]) -> list[object]:
-    """Outcomes of all entries in order; neighbours of one kind go to their change together."""
+def _apply(conn: Connection, batch: Sequence[_Entry], cipher: Cipher) -> tuple[list[object], list[Deed]]:
+    """Outcomes of all entries in order, and the deeds whose events are written with them."""
     outcomes: list[object] = []
-    for change, entries in groupby(batch, key=lambda entry: entry.change):
-        requests = [entry.request for entry in entries]
-        answers = change(conn, requests)
-        if len(answers) != len(requests):
-            raise Bug(f"{len(answers)} outcomes for {len(requests)} requests")
-        outcomes += answers
-    return outcomes
+    with audit.noting(conn) as notes:
+        for _, some in groupby(batch, key=lambda entry: entry.kind):
+            entries = list(some)
+            change, requests = entries[0].change, [entry.request for entry in entries]
+            notes.deed = entries[0].deed if change is _each else None
+            answers = change(conn, requests)
+            if len(answers) != len(requests):
+                raise Bug(f"{len(answers)} outcomes for {len(requests)} requests")
+            for entry, answer in zip(entries, answers, strict=True):
+                if entry.deed is not None and not isinstance(answer, Exception):
+                    notes.done(entry.deed, answer)
+            outcomes += answers
+        audit.write(conn, notes.events, cipher)
+    return outcomes, notes.deeds
 
 
 def _each(conn: Connection, requests: Sequence[Callable[[Connection], T]]) -> list[T | Exception]:

@@ -13,6 +13,7 @@ import pytest
 from jupyter_pai.errors import OK
 from pai_backend.access.keys import make_ed25519
 from pai_backend.model.job import Desired, Phase, State
+from pai_backend.store.auditing import AuditFilter
 from tests.integration.api.test_key_commands import Pai
 from tests.integration.api.test_openpai_jobs import saved, submitted
 from tests.integration.api.test_streams import connect
@@ -133,7 +134,7 @@ async def test_a_manager_grants_what_they_manage_and_nothing_else(api: ApiSite) 
     program = (await asked(api, "POST", "tokens/application", BOB))[1]["token"]
     change: dict[str, object] = {"data": {"virtualCluster": []}}
     assert await refusal(api, "PUT", "users/alice", program, json=change) == (403, "ForbiddenUserError")
-    told = [event.detail for event in await api.store.grants.audit("alice") if event.type == "user.changed"]
+    told = [event.detail for event in await api.store.audit.page(AuditFilter("alice")) if event.type == "user.changed"]
     assert told == ["virtual clusters: research"]
 
 

@@ -18,6 +18,7 @@ from jupyter_pai.certificates import Wanted, certificate_file, ensure, ensure_ce
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from pai_backend.access.keys import make_ed25519, parse_public_key
+from pai_backend.store.auditing import AuditFilter
 from tests.integration.api.test_openpai_jobs import submitted
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
 from tests.support.backend_process import until
@@ -74,7 +75,7 @@ async def test_keys_are_registered_rotated_removed_and_audited(pai: Pai, tmp_pat
     await pai.json("keys", "remove", "laptop")
     code, out, _ = await pai("keys", "list")
     assert (code, out.split()[0], "not used yet" in out) == (0, stays, True)
-    code, out, _ = await pai("keys", "audit")
+    code, out, _ = await pai("audit", "list", "--type", "key.*")
     assert code == 0
     assert [line.split()[1:3] for line in reversed(out.splitlines())] == [
         ["key.registered", was],
@@ -130,7 +131,7 @@ async def test_an_administrator_locks_out_and_changes_the_authority(pai: Pai) ->
     (before,) = (await pai.json("keys", "authority"))["keys"]
     (after,) = (await pai.json("keys", "authority", "--rotate", token=ROOT))["keys"]
     assert before.split()[1] != after.split()[1], "nobody has a certificate of the old one"
-    events = await pai.json("keys", "audit", "--everybody", token=ROOT)
+    events = await pai.json("audit", "list", token=ROOT)
     assert [event["type"] for event in reversed(events)] == ["user.locked-out", "user.let-in", "ca.made", "ca.rotated"]
 
 
@@ -163,8 +164,8 @@ async def test_a_certificate_is_fetched_when_there_is_none_that_will_do(api: Api
     assert fifth != fourth, "it is of another key"
     ours = {name for name in os.listdir(tmp_path) if "id" in name and "sqlite" not in name}
     assert ours == {"id", "id-cert.pub", "id.pub"}, "no draft is left"
-    noted = {event.type for event in await api.store.grants.audit("alice")}
-    assert noted == {"ca.made", "certificate.issued", "certificate.revoked"}
+    noted = {event.type for event in await api.store.audit.page(AuditFilter("alice"))}
+    assert noted == {"job.submitted", "ca.made", "certificate.issued", "certificate.revoked"}
     assert (await api.store.grants.certificates("alice", datetime.now(UTC)))[0].principals == (job.alias,)
 
 

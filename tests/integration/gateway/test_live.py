@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.access.keys import gateway_public_key, task_host_key
+from pai_backend.model.audit import AuditEvent
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import JobExit, State
 from pai_backend.store.base import NewEvent
@@ -233,10 +234,10 @@ async def test_an_event_that_is_being_written_when_the_gateway_ends_is_written_o
     async with make_world(tmp_path) as world:
         note, writing, goes_on = world.store.events.note, asyncio.Event(), asyncio.Event()
 
-        async def slow(uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
+        async def slow(uid: JobUid, events: Sequence[NewEvent], at: datetime, entry: AuditEvent | None = None) -> None:
             writing.set()
             await goes_on.wait()
-            await note(uid, events, at)
+            await note(uid, events, at, entry)
 
         world.store.events.note = slow  # type: ignore[method-assign]
         async with gateway(world) as stop:

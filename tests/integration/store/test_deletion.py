@@ -76,7 +76,7 @@ async def test_nothing_about_a_deleted_job_stays_but_the_mark_the_last_event_and
 
     assert await store.deletion.request(job.uid, "alice", LATER)
 
-    assert await rows_of(store, job.uid) == {"deletions": 1, "events": 1, "key_events": 2}
+    assert await rows_of(store, job.uid) == {"deletions": 1, "events": 1, "audit_events": 2}
     assert await rows_of(store, other.uid) == before
     assert before.keys() >= {"jobs", "tasks", "documents", "task_keys", "port_leases", "user_keys", "certificates"}
     with pytest.raises(NoSuchJob):

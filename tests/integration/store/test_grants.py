@@ -14,6 +14,7 @@ from pai_backend.model.account import Group
 from pai_backend.model.errors import InvalidParameters, NoSuchCertificate, NoSuchGroup, NoSuchShare, ReadOnlyJob
 from pai_backend.model.job import Job, State
 from pai_backend.model.rights import limits_of
+from pai_backend.store.auditing import AuditFilter
 from pai_backend.store.base import NewEvent, UserKey, job_key_slots
 from pai_backend.store.certificates import KEPT
 from pai_backend.store.grants import Act, Certificate, GroupUpdate, JobKey, Share, UserCa
@@ -60,12 +61,12 @@ async def test_certificates_are_kept_until_long_after_their_end(store: Store) ->
     assert (kept.revoked_at, kept.last_used_from) == (T0, "192.0.2.1")
     await store.grants.issue(certificate(3), replace(ACT, at=T0 + HOUR + KEPT + HOUR))
     assert await store.grants.certificate(2) is None
-    events = await store.grants.audit("bob")
+    events = await store.audit.page(AuditFilter("bob"))
     assert [(event.type, event.by, event.subject) for event in events] == [
         ("certificate.revoked", "root", "2"),
         ("certificate.issued", "bob", "2"),
     ]
-    assert await store.grants.audit("bob", before=events[0].position) == events[1:]
+    assert await store.audit.page(AuditFilter("bob", before=events[0].position)) == events[1:]
 
 
 @pytest.mark.asyncio
@@ -114,7 +115,7 @@ async def test_shares_and_a_jobs_keys_go_with_its_end(store: Store) -> None:
     with pytest.raises(NoSuchShare):
         await store.grants.unshare(job.uid, "bob", ACT)
     await store.grants.unshare(other.uid, "bob", ACT)
-    events = await store.grants.audit("alice")
+    events = await store.audit.page(AuditFilter("alice"))
     assert [event.type for event in events] == ["share.ended", "share.given", "share.given", "share.given"]
 
 
@@ -140,7 +141,7 @@ async def test_what_is_shared_with_a_group_is_its_members_while_they_are(store: 
     assert await grants.shares_in_force(job.uid, T0) == []
     await store.groups.add(Group("vision", members=("bob",)), ACT)
     assert await grants.shares(job.uid) == [], "another group of the name gets nothing"
-    said = [event.type for event in await grants.audit("alice") if event.type.startswith("share.")]
+    said = [event.type for event in await store.audit.page(AuditFilter("alice")) if event.type.startswith("share.")]
     assert said == ["share.ended", "share.given"]
 
 
@@ -164,7 +165,7 @@ async def test_keys_get_other_terms_and_take_the_place_of_others(store: Store) -
     await store.grants.note_key_use("SHA256:new", T0, "192.0.2.1")
     assert await store.changes.wait(mark, 60) != mark, "gateways are woken to cut logins of the old one"
     assert await store.grants.key("SHA256:old") is None
-    assert [event.type for event in reversed(await store.grants.audit(None))] == [
+    assert [event.type for event in reversed(await store.audit.page(AuditFilter()))] == [
         *("key.registered", "key.changed", "key.registered", "key.removed"),
     ]
 
@@ -178,4 +179,4 @@ async def test_lockouts(store: Store) -> None:
     for _ in range(2):
         await store.grants.let_in("bob", ACT)
     assert await store.grants.locked_out(("alice", "bob")) == frozenset()
-    assert [event.type for event in await store.grants.audit("bob")] == ["user.let-in", "user.locked-out"]
+    assert [event.type for event in await store.audit.page(AuditFilter("bob"))] == ["user.let-in", "user.locked-out"]

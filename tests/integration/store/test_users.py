@@ -8,6 +8,7 @@ import pytest
 
 from pai_backend.model.account import Account
 from pai_backend.model.errors import NoSuchUser, UserExists, UserHasJobs
+from pai_backend.store.auditing import AuditFilter
 from pai_backend.store.base import AccessToken, NewEvent
 from pai_backend.store.grants import Act, UserUpdate
 from pai_backend.store.sql import Store
@@ -55,7 +56,7 @@ async def test_a_new_password_ends_tokens_but_the_one_that_asks(store: Store) ->
     assert len(await store.tokens.of_user("eve", T0)) == 3
     await store.grants.change_user("eve", UserUpdate(password_hash="$argon2id$y"), ACT, session=mine)
     assert [token.digest for token in await store.tokens.of_user("eve", T0)] == [mine]
-    (newest, *_) = await store.grants.audit("eve", None)
+    (newest, *_) = await store.audit.page(AuditFilter("eve"))
     assert (newest.type, newest.by, newest.detail) == ("user.changed", "root", "password")
 
 

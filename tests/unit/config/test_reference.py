@@ -37,5 +37,6 @@ def test_keys_with_secrets_have_no_flag() -> None:
         "secret_key",
         "api.tokens",
         "api.users",
+        "audit.webhook_secret",
         "storage.options",
     }

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from pai_backend.access.broker import lookup
 from pai_backend.access.broker.rights import Credential
-from pai_backend.access.gateway.folding import Fact, Folding
+from pai_backend.access.gateway.folding import Fact, Folding, What
+from pai_backend.model.audit import DONE, AuditEvent
 from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.ids import JobUid
 from pai_backend.store.base import NewEvent
@@ -55,7 +56,7 @@ class Record:
 
     def _append(self, job: JobUid, event: NewEvent) -> _Write:
         now = datetime.now(UTC)
-        return lambda: self._store.events.note(job, [event], now)
+        return lambda: self._store.events.note(job, [event], now, entry_of(job, event, now))
 
     def _put(self, write: _Write) -> None:
         if len(self._writes) >= MOST_WAITING:
@@ -105,6 +106,24 @@ class Record:
             except Exception:
                 log.exception("a login event cannot be written and is dropped")
         return True
+
+
+def entry_of(job: JobUid, event: NewEvent, at: datetime) -> AuditEvent | None:
+    """What the audit gets of an event: of logins and refusals, not of ends."""
+    if event.type == What.END:
+        return None
+    told = {name: str(value) for name, value in event.payload.items()}
+    return AuditEvent(
+        "ssh.entered",
+        at,
+        user="",
+        by=told["user"],
+        source=told["source"],
+        subject=told.get("task", ""),
+        job=job,
+        detail=", ".join(filter(None, (told.get("key"), told.get("client"), f"{told['count']} times"))),
+        result=told.get("reason", DONE),
+    )
 
 
 async def _within(seconds: float, event: asyncio.Event) -> None:

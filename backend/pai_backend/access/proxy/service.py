@@ -53,6 +53,7 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
 from pai_backend.model.shared_origin import asks_for_worker
 from pai_backend.model.urls import is_loopback
+from pai_backend.store.grants import Act
 
 __all__ = ["Grant", "Passage", "ServiceProxy", "User"]
 
@@ -368,6 +369,8 @@ class ServiceProxy:
         share = await self._shared.of_visitor(visitor, service, address.service)
         if share is None or share.expires_at is None:
             raise Refused(Notice.LINK_OVER)
+        act = Act(share.user, self._now(), incoming.remote_ip)
+        await self._shared.finder.note("link.opened", share.created_by, address.service, act, share.job)
         headers, is_secure = plain_headers(), incoming.scheme == "https"
         cookie = self._office.link_cookie(visitor.link, address.service, share.job, share.expires_at, secure=is_secure)
         headers.add("Set-Cookie", cookie)

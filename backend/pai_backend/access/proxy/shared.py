@@ -15,7 +15,7 @@ from pai_backend.access.proxy.visitor import Visitor
 from pai_backend.model.ids import JobUid
 from pai_backend.model.rights import Limits
 from pai_backend.platform.shared_read import SharedRead
-from pai_backend.store.grants import Share
+from pai_backend.store.grants import Act, Share
 
 _KEPT = 1024  # answers
 
@@ -25,6 +25,10 @@ class ShareFinder(Protocol):
 
     async def shares_in_force(self, job: JobUid, now: datetime) -> Sequence[Share]:
         """By which shares a job may be entered now."""
+        ...
+
+    async def note(self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None) -> None:
+        """Write an event of the audit."""
         ...
 
 

@@ -55,11 +55,15 @@ class SshHandler(_AccessHandler):
 class KeyFileHandler(ApiHandler):
     """``/api/v1/ssh-keys/{name}``: a job's private key, once, for the holder of the link."""
 
+    path_is_secret = True
+
     public = True
 
     @operation(
         Operation(
             "A job's private key, once; the link is in the job's SSH answer.",
+            audit="job-key.taken",
+            told_by_store=True,
             query=KeyFileQuery,
             media_type="application/x-pem-file",
             raises=(Forbidden, Unavailable),
@@ -81,6 +85,8 @@ class JobKeyHandler(ApiHandler):
     @operation(
         Operation(
             "A private key of the job's own, for its owner.",
+            audit="job-key.taken",
+            told_by_store=True,
             query=JobKeyQuery,
             media_type="application/x-pem-file",
             raises=(NoSuchJob, Forbidden, ReadOnlyJob, InvalidParameters),
@@ -102,6 +108,7 @@ class ServiceTicketHandler(_AccessHandler):
     @operation(
         Operation(
             "A one-time sign-in to a service.",
+            audit="service.opened",
             query=TicketQuery,
             answer=Ticket,
             status=201,

@@ -21,7 +21,14 @@ class AddressesHandler(ApiHandler):
 class OneAddressHandler(ApiHandler):
     """``/api/v2/addresses/{address}``."""
 
-    @operation(Operation("Release a workspace name of the caller.", status=204, raises=(NoSuchAddress, ReadOnlyJob)))
+    @operation(
+        Operation(
+            "Release a workspace name of the caller.",
+            audit="address.released",
+            status=204,
+            raises=(NoSuchAddress, ReadOnlyJob),
+        )
+    )
     async def delete(self, address: str) -> None:
         """Nothing is answered."""
         await AddressesService(self.ctx).release(self.user, address)

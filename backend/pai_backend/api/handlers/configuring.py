@@ -25,6 +25,7 @@ from pai_backend.model.errors import (
 )
 from pai_backend.model.scope import Scope
 from pai_backend.scheduling.config.document import MAX_BYTES
+from pai_backend.store import deeds
 
 _NUMBER = re.compile(r'"?(\d{1,9})"?', re.ASCII)
 
@@ -53,6 +54,7 @@ class ClusterConfigHandler(ApiHandler):
     @operation(
         Operation(
             "Change the cluster configuration while jobs run, or plan the change.",
+            audit="cluster.configured",
             query=ChangeQuery,
             takes_document=True,
             document="A cluster configuration, as it is.",
@@ -62,6 +64,8 @@ class ClusterConfigHandler(ApiHandler):
     )
     async def post(self, query: ChangeQuery) -> ClusterPlan:
         """What it does; with ``dryRun`` what it would do, faults included."""
+        if query.dry_run:
+            deeds.changes_nothing()
         service = ConfigService(self.ctx, self.user)
         expected = self._expected() if query.expected_version is None else query.expected_version
         take = service.plan if query.dry_run else service.apply

@@ -57,6 +57,7 @@ class BasicLoginHandler(_IdentityHandler):
     @operation(
         Operation(
             "Sign in with name and password.",
+            audit="session.begun",
             body=PasswordLogin,
             answer=SignedIn,
             raises=(WrongPassword, TooManyRequests, LockedOut, Unavailable),
@@ -75,6 +76,7 @@ class ProviderLoginHandler(_IdentityHandler):
     @operation(
         Operation(
             "Sign in with the ID token of a provider of OpenID Connect.",
+            audit="session.begun",
             body=ProviderLogin,
             answer=SignedIn,
             raises=(NotSupported, Unauthorized, Forbidden, LockedOut, Unavailable),
@@ -92,7 +94,14 @@ class TokenLoginHandler(BasicLoginHandler):
 class BasicLogoutHandler(_IdentityHandler):
     """``/api/v2/authn/basic/logout``."""
 
-    @operation(Operation("End the session whose token this request has.", answer=Message, raises=(NoSuchToken,)))
+    @operation(
+        Operation(
+            "End the session whose token this request has.",
+            audit="session.ended",
+            answer=Message,
+            raises=(NoSuchToken,),
+        )
+    )
     async def delete(self) -> Message:
         """The token is good for nothing from now on; one of the configuration cannot be ended this way."""
         token = self.request.headers.get("Authorization", "").partition(" ")[2].strip()
@@ -112,7 +121,11 @@ class TokensHandler(_IdentityHandler):
 class ApplicationTokensHandler(_IdentityHandler):
     """``/api/v2/tokens/application``."""
 
-    @operation(Operation("Make an application token.", query=TokenQuery, answer=NewToken, raises=(Forbidden,)))
+    @operation(
+        Operation(
+            "Make an application token.", audit="token.made", query=TokenQuery, answer=NewToken, raises=(Forbidden,)
+        )
+    )
     async def post(self, query: TokenQuery) -> NewToken:
         """The token, shown this once."""
         return await self.identity.make_token(self.user, query)
@@ -130,7 +143,13 @@ class TokenCheckHandler(ApiHandler):
 class OneTokenHandler(_IdentityHandler):
     """``/api/v2/tokens/{token}``."""
 
-    @operation(Operation("Revoke a token of the caller.", answer=Message, raises=(NoSuchToken, Forbidden)))
+    path_is_secret = True
+
+    @operation(
+        Operation(
+            "Revoke a token of the caller.", audit="token.revoked", answer=Message, raises=(NoSuchToken, Forbidden)
+        )
+    )
     async def delete(self, token: str) -> Message:
         """Named by itself or by its id."""
         await self.identity.revoke(self.user, token, self.request.remote_ip or "")

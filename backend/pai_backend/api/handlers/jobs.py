@@ -97,6 +97,7 @@ class JobsHandler(DocumentHandler):
     @operation(
         Operation(
             "Submit a job document; the body is the document as it is.",
+            audit="job.submitted",
             query=SubmitQuery,
             takes_document=True,
             answer=Submitted,
@@ -159,7 +160,15 @@ class OneJobHandler(JobHandler):
             return await self.jobs.detail(self.user, job)
         return await AttemptService(self.ctx).detail(self.user, job)
 
-    @operation(Operation("Delete a job that has ended.", answer=Said, status=202, raises=(NoSuchJob, NotFinished)))
+    @operation(
+        Operation(
+            "Delete a job that has ended.",
+            audit="job.deleted",
+            answer=Said,
+            status=202,
+            raises=(NoSuchJob, NotFinished),
+        )
+    )
     async def delete(self, job: str) -> Said:
         """Its document, history, logs and files go; its outputs in storages are kept."""
         return await self.jobs.delete(self.user, job)
@@ -171,6 +180,7 @@ class JobExecutionTypeHandler(JobHandler):
     @operation(
         Operation(
             "Stop a job, or start one again.",
+            audit="job.execution",
             body=ExecutionType,
             answer=Said,
             status=202,
@@ -179,20 +189,27 @@ class JobExecutionTypeHandler(JobHandler):
     )
     async def put(self, job: str, wanted: ExecutionType) -> Said:
         """Stop a job, or let one that has ended run again."""
+        self.say(wanted.value)
         return await self.jobs.execute(self.user, job, wanted.value)
 
 
 class JobTagHandler(JobHandler):
     """``/api/v2/jobs/{job}/tag``."""
 
-    @operation(Operation("Give a job a tag.", body=TagBody, answer=Said, raises=(NoSuchJob,)))
+    @operation(Operation("Give a job a tag.", audit="job.tagged", body=TagBody, answer=Said, raises=(NoSuchJob,)))
     async def put(self, job: str, tag: TagBody) -> Said:
         """Tag it."""
+        self.say(tag.value)
         return await self.jobs.tag(self.user, job, tag.value)
 
-    @operation(Operation("Remove a tag from a job.", body=TagBody, answer=Said, raises=(NoSuchJob, NoSuchTag)))
+    @operation(
+        Operation(
+            "Remove a tag from a job.", audit="job.untagged", body=TagBody, answer=Said, raises=(NoSuchJob, NoSuchTag)
+        )
+    )
     async def delete(self, job: str, tag: TagBody) -> Said:
         """Untag it."""
+        self.say(tag.value)
         return await self.jobs.untag(self.user, job, tag.value)
 
 

@@ -1,14 +1,12 @@
-"""Keys, certificates, shares and the audit of them."""
+"""Keys, certificates and shares."""
 
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.key_wire import (
-    AuditQuery,
     AuthorityWire,
     CertificateList,
     IssuedCertificate,
-    KeyAudit,
     KeyList,
     KeyWire,
     Lockouts,
@@ -53,7 +51,7 @@ class _KeyHandler(ApiHandler):
 
     @property
     def keys(self) -> KeyService:
-        """Registered keys, audit, lockouts."""
+        """Registered keys, lockouts."""
         return KeyService(self.ctx, self.source)
 
     @property
@@ -78,6 +76,8 @@ class KeysHandler(_KeyHandler):
     @operation(
         Operation(
             "Register an SSH public key, or give a registered one other terms.",
+            audit="key.registered",
+            told_by_store=True,
             body=NewKey,
             answer=KeyWire,
             status=201,
@@ -92,23 +92,12 @@ class KeysHandler(_KeyHandler):
 class OneKeyHandler(_KeyHandler):
     """``/api/v2/keys/{fingerprint}``."""
 
-    @operation(Operation("Forget an SSH public key.", status=204, raises=(NoSuchKey,)))
+    @operation(
+        Operation("Forget an SSH public key.", audit="key.removed", told_by_store=True, status=204, raises=(NoSuchKey,))
+    )
     async def delete(self, fingerprint: str) -> None:
         """Nothing is answered."""
         await self.keys.remove(self.user, fingerprint)
-
-
-class AuditHandler(_KeyHandler):
-    """``/api/v2/keys/audit``."""
-
-    @operation(
-        Operation(
-            "What was done to the caller's keys, newest first.", query=AuditQuery, answer=KeyAudit, raises=(Forbidden,)
-        )
-    )
-    async def get(self, query: AuditQuery) -> KeyAudit:
-        """Part of the audit."""
-        return await self.keys.audit(self.user, query)
 
 
 class CertificatesHandler(_KeyHandler):
@@ -122,6 +111,8 @@ class CertificatesHandler(_KeyHandler):
     @operation(
         Operation(
             "Have an SSH public key certified for a time.",
+            audit="certificate.issued",
+            told_by_store=True,
             body=NewCertificate,
             answer=IssuedCertificate,
             status=201,
@@ -136,7 +127,15 @@ class CertificatesHandler(_KeyHandler):
 class OneCertificateHandler(_KeyHandler):
     """``/api/v2/certificates/{serial}``."""
 
-    @operation(Operation("Revoke an SSH certificate.", status=204, raises=(NoSuchCertificate,)))
+    @operation(
+        Operation(
+            "Revoke an SSH certificate.",
+            audit="certificate.revoked",
+            told_by_store=True,
+            status=204,
+            raises=(NoSuchCertificate,),
+        )
+    )
     async def delete(self, serial: str) -> None:
         """Nothing is answered."""
         await self.certificates.revoke(self.user, int(serial))
@@ -151,7 +150,14 @@ class AuthorityHandler(_KeyHandler):
         return await self.certificates.authority(self.user)
 
     @operation(
-        Operation("Certify users with a new key from now on.", answer=AuthorityWire, status=201, raises=(Forbidden,))
+        Operation(
+            "Certify users with a new key from now on.",
+            audit="ca.rotated",
+            told_by_store=True,
+            answer=AuthorityWire,
+            status=201,
+            raises=(Forbidden,),
+        )
     )
     async def post(self) -> AuthorityWire:
         """The keys after that."""
@@ -169,6 +175,8 @@ class JobSharesHandler(_KeyHandler):
     @operation(
         Operation(
             "Let another user, or a group, enter a job.",
+            audit="share.given",
+            told_by_store=True,
             body=NewShare,
             answer=ShareWire,
             status=201,
@@ -186,6 +194,8 @@ class JobLinksHandler(_KeyHandler):
     @operation(
         Operation(
             "Make a link for reading one service of a job.",
+            audit="share.given",
+            told_by_store=True,
             body=NewLink,
             answer=MadeLink,
             status=201,
@@ -200,7 +210,15 @@ class JobLinksHandler(_KeyHandler):
 class OneJobShareHandler(_KeyHandler):
     """``/api/v2/jobs/{job}/shares/{user}``."""
 
-    @operation(Operation("End a share of a job, or a link.", status=204, raises=(NoSuchJob, NoSuchShare)))
+    @operation(
+        Operation(
+            "End a share of a job, or a link.",
+            audit="share.ended",
+            told_by_store=True,
+            status=204,
+            raises=(NoSuchJob, NoSuchShare),
+        )
+    )
     async def delete(self, job: str, user: str) -> None:
         """Nothing is answered."""
         await self.shares.end(self.user, job, user)
@@ -242,6 +260,8 @@ class OneSshLockoutHandler(_KeyHandler):
     @operation(
         Operation(
             "Refuse all requests and logins of a user, known or gone.",
+            audit="user.locked-out",
+            told_by_store=True,
             status=204,
             raises=(Forbidden, InvalidParameters),
         )
@@ -250,7 +270,11 @@ class OneSshLockoutHandler(_KeyHandler):
         """Nothing is answered."""
         await self.keys.lock_out(self.user, user)
 
-    @operation(Operation("End the lock-out of a user.", status=204, raises=(Forbidden,)))
+    @operation(
+        Operation(
+            "End the lock-out of a user.", audit="user.let-in", told_by_store=True, status=204, raises=(Forbidden,)
+        )
+    )
     async def delete(self, user: str) -> None:
         """Nothing is answered."""
         await self.keys.let_in(self.user, user)

@@ -32,7 +32,11 @@ class OneOrphanHandler(ApiHandler):
 
     scope = Scope.ADMIN
 
-    @operation(Operation("End such a task; for administrators.", status=204, raises=(Forbidden, NoSuchTask)))
+    @operation(
+        Operation(
+            "End such a task; for administrators.", audit="orphan.ended", status=204, raises=(Forbidden, NoSuchTask)
+        )
+    )
     async def delete(self, task: str) -> None:
         """It is asked to end, and leaves the list when it has."""
         await OrphanService(self.ctx, self.user).end(task)

@@ -26,6 +26,7 @@ class JobMoveHandler(ApiHandler):
     @operation(
         Operation(
             "Change the place of a waiting job in its queue.",
+            audit="job.moved",
             body=MoveBody,
             answer=MovedJobs,
             status=202,

@@ -16,6 +16,7 @@ class JobReleaseHandler(ApiHandler):
     @operation(
         Operation(
             "Release tasks that are kept for debugging.",
+            audit="job.released",
             query=ReleaseQuery,
             answer=Released,
             status=202,

@@ -27,6 +27,7 @@ from pai_backend.model.errors import (
 )
 from pai_backend.model.scope import Scope
 from pai_backend.storage.files import FileInfo
+from pai_backend.store import deeds
 
 log = logging.getLogger(__name__)
 
@@ -197,6 +198,7 @@ class FileHandler(ApiHandler):
     @operation(
         Operation(
             "Upload a file, or a part of it; the body is its bytes.",
+            audit="file.written",
             query=UploadQuery,
             takes_bytes=True,
             answer=UploadState,
@@ -206,11 +208,16 @@ class FileHandler(ApiHandler):
     async def put(self, _path: str, _query: UploadQuery) -> UploadState:
         """The body has come; with it the file may be complete."""
         assert self._receiving is not None  # else ``begin_verb`` has refused
+        if self._receiving.completes:
+            await self.begin_deed()
+        else:
+            deeds.changes_nothing()
         return await self._receiving.end()
 
     @operation(
         Operation(
             "Make a directory, or copy what is elsewhere to here.",
+            audit="file.made",
             body=NewPath,
             status=204,
             raises=(NoSuchFile, FileConflict, Forbidden, NoEnoughQuota, InvalidParameters, Unavailable),
@@ -218,6 +225,7 @@ class FileHandler(ApiHandler):
     )
     async def post(self, path: str, new: NewPath) -> None:
         """Nothing is answered."""
+        await self.begin_deed("" if new.source is None else f"copied from {new.source}")
         if new.source is None:
             await self.service.make_directory(path)
         else:
@@ -226,6 +234,7 @@ class FileHandler(ApiHandler):
     @operation(
         Operation(
             "Remove a file or directory.",
+            audit="file.removed",
             query=RemoveQuery,
             status=204,
             raises=(NoSuchFile, FileConflict, Forbidden, Unavailable),
@@ -233,4 +242,5 @@ class FileHandler(ApiHandler):
     )
     async def delete(self, path: str, query: RemoveQuery) -> None:
         """Nothing is answered."""
+        await self.begin_deed("with all in it" if query.recursive else "")
         await self.service.remove(path, recursive=query.recursive)

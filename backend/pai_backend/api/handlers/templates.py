@@ -11,6 +11,7 @@ from pai_backend.api.services.jobs import document_type
 from pai_backend.api.services.templates import MAX_BYTES, DraftService, TemplateService, keep
 from pai_backend.api.template_wire import DraftList, TemplateList
 from pai_backend.model.errors import NoSuchFile, TooLarge
+from pai_backend.store import deeds
 from pai_backend.store.kept_documents import Kind
 
 
@@ -51,6 +52,7 @@ class _OneKept(ApiHandler):
     @operation(
         Operation(
             "Keep a document, its secrets masked, instead of an earlier one of the caller's of this name.",
+            audit="template.kept",
             query=KeepQuery,
             takes_document=True,
             status=204,
@@ -59,12 +61,19 @@ class _OneKept(ApiHandler):
     )
     async def put(self, name: str, query: KeepQuery) -> None:
         """Nothing is answered."""
+        self._only_templates()
         await keep(self.ctx, self.user, self.kind, name, self.body(), query.filename)
 
-    @operation(Operation("Keep it no longer.", status=204, raises=(NoSuchFile,)))
+    @operation(Operation("Keep it no longer.", audit="template.removed", status=204, raises=(NoSuchFile,)))
     async def delete(self, name: str) -> None:
         """Nothing is answered."""
+        self._only_templates()
         await self.ctx.store.kept_documents.delete(self.user.name, self.kind, name)
+
+    def _only_templates(self) -> None:
+        """Drafts are kept while their user types: that is nothing for the audit."""
+        if self.kind is Kind.DRAFT:
+            deeds.changes_nothing()
 
 
 class OneTemplateHandler(_OneKept):

@@ -50,6 +50,8 @@ class UsersHandler(_UserHandler):
     @operation(
         Operation(
             "Add a user.",
+            audit="user.added",
+            told_by_store=True,
             query=NewUserQuery,
             body=NewUser,
             answer=UserWire,
@@ -64,6 +66,8 @@ class UsersHandler(_UserHandler):
     @operation(
         Operation(
             "Change the user that `data.username` names.",
+            audit="user.changed",
+            told_by_store=True,
             body=UserChange,
             answer=ChangedUser,
             raises=(NoSuchUser, NoSuchGroup, Forbidden, NotSupported, WrongPassword, TooManyRequests),
@@ -85,6 +89,8 @@ class OneUserHandler(_UserHandler):
     @operation(
         Operation(
             "Change a user: SSH keys, mail address, password, rights, whether they are disabled.",
+            audit="user.changed",
+            told_by_store=True,
             body=UserChange,
             answer=ChangedUser,
             raises=(NoSuchUser, NoSuchGroup, Forbidden, NotSupported, WrongPassword, TooManyRequests),
@@ -97,6 +103,8 @@ class OneUserHandler(_UserHandler):
     @operation(
         Operation(
             "Remove a user and what lets them in.",
+            audit="user.removed",
+            told_by_store=True,
             query=RemoveUserQuery,
             status=204,
             raises=(NoSuchUser, Forbidden, NotSupported, UserHasJobs, InvalidParameters),
@@ -142,6 +150,8 @@ class GroupsHandler(_GroupHandler):
     @operation(
         Operation(
             "Add a group.",
+            audit="group.added",
+            told_by_store=True,
             body=NewGroup,
             answer=UserGroup,
             status=201,
@@ -155,6 +165,8 @@ class GroupsHandler(_GroupHandler):
     @operation(
         Operation(
             "Change the group that `data.groupname` names.",
+            audit="group.changed",
+            told_by_store=True,
             body=GroupChange,
             answer=UserGroup,
             raises=(Forbidden, NoSuchGroup, NoSuchUser, NotSupported),
@@ -176,6 +188,8 @@ class OneGroupHandler(_GroupHandler):
     @operation(
         Operation(
             "Change a group: description, members, virtual clusters.",
+            audit="group.changed",
+            told_by_store=True,
             body=GroupChange,
             answer=UserGroup,
             raises=(Forbidden, NoSuchGroup, NoSuchUser, NotSupported),
@@ -185,7 +199,11 @@ class OneGroupHandler(_GroupHandler):
         """For administrators; managers of a virtual cluster let the group use it."""
         return await self.groups.change(self.user, group, change.data)
 
-    @operation(Operation("Remove a group.", status=204, raises=(Forbidden, NoSuchGroup)))
+    @operation(
+        Operation(
+            "Remove a group.", audit="group.removed", told_by_store=True, status=204, raises=(Forbidden, NoSuchGroup)
+        )
+    )
     async def delete(self, group: str) -> None:
         """For administrators. Members lose what the group granted them."""
         await self.groups.remove(self.user, group)

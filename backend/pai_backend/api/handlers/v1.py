@@ -102,7 +102,14 @@ class JobsV1Handler(_Lists):
         await self.list("", query)
 
     @operation(
-        Operation("Submit a job document.", takes_document=True, answer=OpenPaiDetail, status=201, raises=_SUBMITTED)
+        Operation(
+            "Submit a job document.",
+            audit="job.submitted",
+            takes_document=True,
+            answer=OpenPaiDetail,
+            status=201,
+            raises=_SUBMITTED,
+        )
     )
     async def post(self) -> OpenPaiDetail:
         """Take a document under the name it gives itself."""
@@ -119,7 +126,12 @@ class UserJobsV1Handler(_Lists):
 
     @operation(
         Operation(
-            "Submit a job document.", takes_document=True, answer=OpenPaiDetail, status=201, raises=_SUBMITTED_FOR
+            "Submit a job document.",
+            audit="job.submitted",
+            takes_document=True,
+            answer=OpenPaiDetail,
+            status=201,
+            raises=_SUBMITTED_FOR,
         )
     )
     async def post(self, user: str) -> OpenPaiDetail:
@@ -138,6 +150,7 @@ class OneJobV1Handler(_Submits):
     @operation(
         Operation(
             "Submit a job document under this name.",
+            audit="job.submitted",
             takes_document=True,
             answer=OpenPaiDetail,
             status=201,
@@ -159,6 +172,7 @@ class JobExecutionTypeV1Handler(JobHandler):
     @operation(
         Operation(
             "Stop a job, or start one again.",
+            audit="job.execution",
             body=ExecutionType,
             answer=Said,
             status=202,
@@ -169,6 +183,7 @@ class JobExecutionTypeV1Handler(JobHandler):
         """Stop a job, or let one that has ended run again."""
         *path, wanted = arguments
         assert isinstance(wanted, ExecutionType)
+        self.say(wanted.value)
         return await self.jobs.execute(self.user, job_id(tuple(map(str, path))), wanted.value)
 
 

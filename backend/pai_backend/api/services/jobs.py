@@ -45,6 +45,7 @@ from pai_backend.protocol.plugins import KEY as PLUGINS
 from pai_backend.protocol.position import path_text
 from pai_backend.scheduling.jobs.quota import misfits
 from pai_backend.storage.reach import TeamMount
+from pai_backend.store import deeds
 from pai_backend.store.base import NewEvent
 from pai_backend.store.submission_keys import SubmissionKey
 
@@ -135,6 +136,7 @@ class JobService:
         if not may_see(user, job):
             # In the store's own words, so that a hidden job and one that does not exist look alike.
             raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+        deeds.concerning(deeds.current(), job)
         return job
 
     async def detail(self, user: User, name: str) -> JobDetail:

@@ -1,4 +1,4 @@
-"""Registered SSH keys, the audit of all keys, and users who are locked out."""
+"""Registered SSH keys, and users who are locked out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from pai_backend.access.keys import parse_public_key
 from pai_backend.api.context import ApiContext
-from pai_backend.api.key_wire import AuditQuery, KeyAudit, KeyEventWire, KeyList, KeyWire, Lockouts, NewKey
+from pai_backend.api.key_wire import KeyList, KeyWire, Lockouts, NewKey
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchUser
 from pai_backend.store.base import UserKey
-from pai_backend.store.grants import Act, KeyEvent
+from pai_backend.store.grants import Act
 
 
 class KeyService:
@@ -48,13 +48,6 @@ class KeyService:
     async def remove(self, user: User, fingerprint: str) -> None:
         """Forget a key of the caller. Raises NoSuchKey."""
         await self._ctx.store.user_keys.remove(user.name, fingerprint, self.act(user))
-
-    async def audit(self, user: User, query: AuditQuery) -> KeyAudit:
-        """What was done to the caller's keys, or to everybody's. Raises Forbidden."""
-        if query.everybody:
-            _require_admin(user)
-        found = await self._ctx.store.grants.audit(None if query.everybody else user.name, query.before)
-        return KeyAudit(data=tuple(_event(event) for event in found))
 
     async def lockouts(self, user: User) -> Lockouts:
         """Who is locked out of SSH. Raises Forbidden."""
@@ -119,18 +112,4 @@ def _shown(key: UserKey) -> KeyWire:
         replaces=key.replaces,
         last_used_at=key.last_used_at,
         last_used_from=key.last_used_from,
-    )
-
-
-def _event(event: KeyEvent) -> KeyEventWire:
-    return KeyEventWire(
-        position=event.position,
-        at=event.at,
-        type=event.type,
-        user=event.user,
-        by=event.by,
-        source=event.source,
-        subject=event.subject,
-        job=event.job,
-        detail=event.detail,
     )

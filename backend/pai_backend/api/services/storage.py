@@ -267,6 +267,11 @@ class Receiving:
         self._turn = asyncio.Lock()
         self._closed = False
 
+    @property
+    def completes(self) -> bool:
+        """Whether the file is complete with the bytes that have come."""
+        return self._length is None or self._upload.size + len(self._waiting) == self._length
+
     def add(self, data: bytes) -> Awaitable[None] | None:
         """Take bytes; what is returned must be awaited before more come. Raises TooLarge, NoEnoughQuota."""
         size = self._upload.size + len(self._waiting) + len(data)
@@ -318,9 +323,9 @@ class Receiving:
         Others may go on with it when this returns.
         """
         async with self._turn:
+            complete = self.completes
             data, self._closed = bytes(self._waiting), True
             size = self._upload.size + len(data)
-            complete = self._length is None or size == self._length
             try:
                 with self._counted():
                     await self._service.do(lambda: self._end(data, complete=complete), LONG_S)

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_backend.access.ports import PortRange
+from pai_backend.config.audit import AuditSettings
 from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.controller import Controller, ControllerOptions
+from pai_backend.controller.audit_keeper import AuditRules
+from pai_backend.controller.audit_sinks import AuditSink, Syslog, Webhook
 from pai_backend.controller.configuring import Setting
 from pai_backend.controller.figures import ClusterFigures
 from pai_backend.engine.base import Engine, EngineError
@@ -114,6 +117,7 @@ async def _run(components: Components, ready: ReadyLine, figures: ClusterFigures
         sampling=components.sampling,
         figures=figures,
         grants=settings.cluster.grants,
+        audit=audit_rules(settings.audit),
     )
     if not options.default_fs_uri:
         log.warning(
@@ -142,6 +146,17 @@ async def _run(components: Components, ready: ReadyLine, figures: ClusterFigures
         sweeping = group.create_task(_sweep(components))
         await controller.run(components.stop)
         sweeping.cancel()
+
+
+def audit_rules(settings: AuditSettings) -> AuditRules:
+    """How the audit is kept, by the settings."""
+    sinks: list[AuditSink] = []
+    if settings.webhook:
+        secret = settings.webhook_secret
+        sinks.append(Webhook(settings.webhook, "" if secret is None else secret.get_secret_value()))
+    if settings.syslog:
+        sinks.append(Syslog(settings.syslog))
+    return AuditRules(timedelta(days=settings.keep_days) if settings.keep_days else None, sinks)
 
 
 def api_url(settings: Settings) -> str | None:
