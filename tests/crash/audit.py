@@ -10,13 +10,16 @@ from pathlib import Path
 
 import psutil
 
+from jupyter_pai.audit import BEGINNING, Broken, ChainCheck
 from pai_backend.model.job import Job, State
+from pai_backend.store.auditing import AuditFilter
 from pai_backend.store.base import JobFilter
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import Store
 from tests.crash.backend import USER, Backend
 from tests.crash.takeovers import NAME, Takeovers
 from tests.support.living_trees import stdout_of
+from tests.unit.model.test_audit import wired
 
 LEAVING_S = 30.0
 
@@ -102,6 +105,7 @@ async def audit(backend: Backend, expected: list[Expected], taken: Takeovers) ->
         held = [address.holder for address in await store.addresses.of_user(USER) if address.name == NAME]
         findings += taken.audit(jobs, [holder.name for holder in held if holder is not None])
         findings += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.ports.leases()]
+        findings += await _told(store, jobs)
         for job in jobs.values():
             findings += await _history(store, job, is_taken=job.name in taken.jobs)
         findings += _logs(backend, {job.name: jobs[job.name] for job in expected if not job.stop and job.name in jobs})
@@ -184,6 +188,26 @@ async def _history(store: Store, job: Job, *, is_taken: bool) -> list[str]:
         f"{job.name}: {seen[kind]} times {kind} in its event log, not {count}"
         for kind, count in wanted.items()
         if seen[kind] != count
+    ]
+
+
+async def _told(store: Store, jobs: dict[str, Job]) -> list[str]:
+    """Each submission has its one event in the store's audit, and nothing is missing in the chain of these."""
+    _, head, _ = await store.audit.ends()
+    events = await store.audit.page(AuditFilter(after=0, limit=1_000_000))
+    check = ChainCheck(BEGINNING, [{"position": head.position, "hash": head.hash}])
+    try:
+        for event in wired(events):
+            check.add(event)
+        check.end()
+    except Broken as broken:
+        return [str(broken)]
+    told = Counter(event.job for event in events if event.job and event.type == "job.submitted")
+    submitted = Counter(job.uid for job in jobs.values())
+    return [
+        f"{told[uid]} events tell that {uid} was submitted"
+        for uid in {*told, *submitted}
+        if told[uid] != submitted[uid]
     ]
 
 

@@ -10,6 +10,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 
+from pai_backend.commands.auditing import by_command
 from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
@@ -73,6 +74,7 @@ async def adopt(store: Store, engine: NodeCachingEngine, *, force: bool) -> int:
             "it cannot be stopped\n"
         )
         return EXIT_FAULT
+    await store.audit.add(by_command("tasks.adopted", identity, found.identity if found is not None else ""))
     await engine.hand_over(identity)
     before = f" They belonged to {found.identity}." if found is not None else ""
     sys.stdout.write(f"The tasks there belong to this database now (identity {identity}).{before}\n")

@@ -12,6 +12,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+from pai_backend.commands.auditing import by_command
 from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
@@ -58,6 +59,7 @@ async def rotate(settings: Settings, source: KeySource) -> int:
                 return 0
             keys = await asyncio.to_thread(source.add)
             _say(f"{source.place} has a new key, {key_id(keys[0])}.")
+        await store.audit.add(by_command("secret-key.rotated", key_id(keys[0])))
         return await _reseal(store, source, key_id(keys[0]))
     finally:
         await store.aclose()

@@ -19,7 +19,7 @@ from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.store import deeds
-from pai_backend.store.cipher import Cipher
+from pai_backend.store.cipher import Cipher, UnknownKey
 from pai_backend.store.deeds import Deed
 from pai_backend.store.grants import Act
 from pai_backend.store.rows import Values
@@ -34,7 +34,7 @@ _NOTES = "audit"
 HEAD, ROOT = "head", "root"
 """Names of the rows of ``audit_chain``."""
 _INSERT = insert(table)
-LINK = select(chain.c.position, chain.c.hash, chain.c.seal).where(chain.c.name == bindparam("name_"))
+LINK = select(chain.c.position, chain.c.hash, chain.c.seal, chain.c.sealed_by).where(chain.c.name == bindparam("name_"))
 _SET_LINK = update(chain).where(chain.c.name == bindparam("name_"))
 _TOKEN = select(access_tokens.c.digest).where(access_tokens.c.digest == bindparam("digest_"))
 
@@ -89,10 +89,16 @@ def add(conn: Connection, event: AuditEvent) -> None:
 
 
 def write(conn: Connection, events: Sequence[AuditEvent], cipher: Cipher) -> None:
-    """Continue the chain with these events, and seal its new end. To be called last in a transaction."""
+    """Continue the chain with these events, and seal its new end. To be called last in a transaction.
+
+    Raises UnknownKey when a newer key has sealed it: what runs since before a rotation must not seal with the old one.
+    """
     if not events:
         return
-    added = list(chained(events, link(conn, HEAD)))
+    row = conn.execute(LINK, {"name_": HEAD}).one_or_none()
+    if row is not None and row.sealed_by is not None and row.sealed_by not in cipher.ids:
+        raise UnknownKey(f"the audit is sealed with the key {row.sealed_by}")
+    added = list(chained(events, Link() if row is None else Link(row.position, row.hash)))
     conn.execute(_INSERT, [_values(event) for event in added])
     end = Link(added[-1].position, added[-1].hash)
     sealed = cipher.sealed(f"{end.position} {end.hash}".encode())

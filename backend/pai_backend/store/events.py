@@ -51,7 +51,7 @@ _RECENT_OF_MANAGER = _RECENT.where(
     )
 )
 
-_HEAD = select(jobs.c.username, jobs.c.last_seq).where(jobs.c.uid == bindparam("uid_"))
+_HEAD = select(jobs.c.username, jobs.c.name, jobs.c.last_seq).where(jobs.c.uid == bindparam("uid_"))
 _COUNT = update(jobs).where(jobs.c.uid == bindparam("uid_")).values(last_seq=bindparam("last_seq_"))
 
 
@@ -84,7 +84,8 @@ def append(conn: Connection, rows: Sequence[Values]) -> None:
 def note(conn: Connection, uid: JobUid, new: Sequence[NewEvent], at: datetime, entry: AuditEvent | None = None) -> None:
     """Append lines that are no part of a job's life: who came and went. Under the write lock. Raises NoSuchJob.
 
-    ``entry`` is what the audit gets of them; its ``user`` becomes the job's owner.
+    ``entry`` is what the audit gets of them: its ``user`` becomes the job's owner, and its ``subject``, a task or
+    nothing, is put behind the job.
     They change no version and disturb no controller: a decision that is written at the same time takes the next number.
     """
     head = conn.execute(_HEAD, {"uid_": uid}).one_or_none()
@@ -93,7 +94,8 @@ def note(conn: Connection, uid: JobUid, new: Sequence[NewEvent], at: datetime, e
     conn.execute(_COUNT, {"uid_": uid, "last_seq_": head.last_seq + len(new)})
     append(conn, rows_of(uid, head.username, head.last_seq, new, at))
     if entry is not None:
-        audit.add(conn, replace(entry, user=head.username))
+        job = f"{head.username}~{head.name}"
+        audit.add(conn, replace(entry, user=head.username, subject=f"{job}/{entry.subject}" if entry.subject else job))
 
 
 def of_job(conn: Connection, uid: JobUid, after: int, limit: int, type_: str | None = None) -> list[Event]:

@@ -114,9 +114,10 @@ class Writer:
         if not batch:
             return
         announce = any(entry.announce for entry in batch)
-        cipher = self._ring.cipher
         try:
-            outcomes, told = await self._database.write(lambda conn: _apply(conn, batch, cipher), announce=announce)
+            outcomes, told = await self._ring.tried(
+                lambda cipher: self._database.write(lambda conn: _apply(conn, batch, cipher), announce=announce)
+            )
         except Exception as error:  # noqa: BLE001 — it is not swallowed: each caller gets it
             # Trying each alone finds a culprit; where the database itself is away it would only take longer.
             if len(batch) > 1 and not isinstance(error, Unavailable):

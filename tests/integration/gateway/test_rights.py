@@ -301,6 +301,9 @@ async def test_logins_and_their_ends_are_events_of_the_job(world: World) -> None
     noted = world.store.noted
     await eventually(lambda: len(noted) >= 2, "a login and its end are not told")
     assert [event.type for _, event in noted] == ["access.login", "access.end"]
+    (entry,) = world.store.entries
+    assert (entry.type, entry.by, entry.source, entry.job) == ("ssh.entered", "alice", "127.0.0.1", world.job.uid)
+    assert (fingerprint in entry.detail, entry.result) == (True, "done")
     (job, first), (_, ended) = noted
     assert job == world.job.uid
     assert first.payload["user"] == "alice"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, text
@@ -16,10 +19,10 @@ from pai_backend.model.job import Job
 from pai_backend.store import migrate
 from pai_backend.store.auditing import AuditFilter
 from pai_backend.store.base import NewEvent
-from pai_backend.store.cipher import new_key
+from pai_backend.store.cipher import key_id, new_key
 from pai_backend.store.deeds import Deed, doing
 from pai_backend.store.grants import Act
-from pai_backend.store.keyring import GivenKeys
+from pai_backend.store.keyring import GivenKeys, KeyFile, KeySource
 from pai_backend.store.sql import Store
 from pai_backend.store.tables import groups as table
 from pai_backend.testing.builders import make_job, make_uid
@@ -44,6 +47,16 @@ def deed() -> Deed:
 async def submit(store: Store, name: str, user: str = "ann", number: int = 1) -> Job:
     job = make_job(name, user=user, uid=make_uid(number))
     return await store.jobs.submit(job, b"{}", "job.json", "application/json", [NewEvent("job.submitted")])
+
+
+@asynccontextmanager
+async def opened_with(url: str, keys: KeySource) -> AsyncIterator[Store]:
+    store = Store(url, keys)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.aclose()
 
 
 async def verified(store: Store) -> list[AuditEvent]:
@@ -166,16 +179,25 @@ async def test_the_seal_is_made_anew_when_keys_are_rotated(database_url: str) ->
     old = KEYS.read()
     async with opened(database_url) as store:
         await store.audit.add(event())
-    rotated = Store(database_url, GivenKeys((new_key(), *old)))
-    await rotated.open()
-    try:
+    async with opened_with(database_url, GivenKeys((new_key(), *old))) as rotated:
         assert await rotated.reseal(lambda _: None) == []
         await verified(rotated)
         assert len(await rotated.sealed_with()) == 1
         await rotated.audit.add(event())
         await verified(rotated)
-    finally:
-        await rotated.aclose()
+
+
+async def test_a_process_that_runs_since_before_a_rotation_seals_with_the_new_key(
+    database_url: str, tmp_path: Path
+) -> None:
+    file = KeyFile(tmp_path / "secret.key")
+    async with opened_with(database_url, file) as running, opened_with(database_url, file) as rotating:
+        await running.audit.add(event(1))
+        newest = key_id((await asyncio.to_thread(file.add))[0])
+        assert await rotating.reseal(lambda _: None) == []
+        await running.audit.add(event(2))
+        assert await rotating.sealed_with() == {newest}
+        await verified(running)
 
 
 @pytest.mark.parametrize(

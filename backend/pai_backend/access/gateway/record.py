@@ -112,6 +112,7 @@ def entry_of(job: JobUid, event: NewEvent, at: datetime) -> AuditEvent | None:
     """What the audit gets of an event: of logins and refusals, not of ends."""
     if event.type == What.END:
         return None
+    times = f"{event.payload['count']} times" if event.payload["count"] != 1 else ""
     told = {name: str(value) for name, value in event.payload.items()}
     return AuditEvent(
         "ssh.entered",
@@ -121,7 +122,7 @@ def entry_of(job: JobUid, event: NewEvent, at: datetime) -> AuditEvent | None:
         source=told["source"],
         subject=told.get("task", ""),
         job=job,
-        detail=", ".join(filter(None, (told.get("key"), told.get("client"), f"{told['count']} times"))),
+        detail=", ".join(filter(None, (told.get("key"), told.get("client"), times))),
         result=told.get("reason", DONE),
     )
 
