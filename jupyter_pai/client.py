@@ -74,11 +74,14 @@ class DocumentSource:
 
 
 def away(endpoint: Endpoint, reason: str) -> BackendAway:
-    """The error for an address without an answer."""
-    return BackendAway(
-        f"The backend at {endpoint.url} does not answer: {reason}.",
-        hint="Start the private one with `pai backend start`, or check PAI_URL.",
-    )
+    """The error for an address without an answer, or with one that is not to be trusted."""
+    hint = "Start the private one with `pai backend start`, or check PAI_URL."
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        hint = (
+            "Check the name in PAI_URL. Where an authority of your own has signed its certificate, set SSL_CERT_FILE "
+            "to a file with that one's certificate."
+        )
+    return BackendAway(f"The backend at {endpoint.url} does not answer: {reason}.", hint=hint)
 
 
 def target(path: str, query: Query | None = None) -> str:

@@ -31,6 +31,7 @@ from tornado.iostream import IOStream
 from pai_backend.access.proxy import BranchingStream, Entrance
 from pai_backend.access.proxy.client import Client
 from pai_backend.api.forwarded import is_among, source
+from pai_backend.api.tls import SOCKETS, Certificate, TlsFront
 
 log = logging.getLogger(__name__)
 
@@ -70,9 +71,9 @@ class WaitingConnections(HTTPServerConnectionDelegate):
         self._target.on_close(server_conn)
 
     def name_source(self, request_conn: HTTPConnection, headers: HTTPHeaders) -> None:
-        """Have the request's ``remote_ip`` be whom a proxy of ours asks for."""
+        """Have the request's ``remote_ip`` be the client's, or whom a proxy of ours asks for."""
         context: Any = getattr(request_conn, "context", None)
-        if self._proxies and context is not None and isinstance(context.address, tuple):
+        if context is not None and isinstance(context.address, tuple) and context.address:
             context.remote_ip = self.source(context.address[0], headers.get_list("X-Forwarded-For"))
 
     def source(self, peer: str, forwarded_for: Sequence[str]) -> str:
@@ -137,8 +138,21 @@ class _Begun(HTTPMessageDelegate):
 class Acceptor:
     """Accepts connections at one listener for a server."""
 
-    def __init__(self, listener: socket.socket, server: HTTPServer, waiting: WaitingConnections, most: int) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        server: HTTPServer,
+        waiting: WaitingConnections,
+        most: int,
+        certificate: Certificate | None = None,
+    ) -> None:
+        """``certificate``: connections are by TLS alone."""
         self._listener, self._server, self._waiting = listener, server, waiting
+        self._tls = TlsFront(certificate, self.adopt) if certificate is not None else None
+        self.scheme = "http" if certificate is None else "https"
+        """How clients reach it."""
+        if certificate is not None:
+            most = max(8, most // SOCKETS)
         self.entrance: Entrance | None = None
         """Where requests for services go; None while there is no database."""
         self.most = most
@@ -153,6 +167,7 @@ class Acceptor:
     def open(self) -> int:
         """Connections that are open, tunnels and streams among them."""
         there = len(self.entrance) if self.entrance is not None else 0
+        there += self._tls.shaking if self._tls is not None else 0
         return there + sum(not stream.closed() for stream in list(self._streams))
 
     def waits(self, client: Client) -> None:
@@ -185,6 +200,11 @@ class Acceptor:
         self._loop.remove_reader(self._listener)
         self._listener.close()
 
+    def end(self) -> None:
+        """End the connections by TLS that are left."""
+        if self._tls is not None:
+            self._tls.close()
+
     def _accept(self) -> None:
         for _ in range(AT_ONCE):
             try:
@@ -203,7 +223,10 @@ class Acceptor:
                 connection.close()  # all are at work
                 continue
             self._room -= 1
-            self.adopt(connection, address)
+            if self._tls is not None:
+                self._tls.take(connection, address)
+            else:
+                self.adopt(connection, address)
 
     def _make_room(self) -> None:
         """Count what is open, which may be less than was accepted, and close those that have waited longest."""

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from pai_backend.access.proxy.visitor import same_host
 from pai_backend.api.context import ApiContext
 from pai_backend.api.errors import bad_body, bad_query, translate
+from pai_backend.api.tls import HSTS
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.auth.users import User
 from pai_backend.engine.base import EngineError
@@ -85,6 +86,8 @@ class BaseHandler(tornado.web.RequestHandler):
         # Whatever an answer holds is data: it is no page, runs nothing, and no page shows it in a frame.
         self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
         self.set_header("X-Frame-Options", "DENY")
+        if self.request.protocol == "https":
+            self.set_header("Strict-Transport-Security", HSTS)
         self.clear_header("Server")
 
     async def prepare(self) -> None:

@@ -27,6 +27,7 @@ from pai_backend.config.metrics import MetricSettings
 from pai_backend.config.oidc import OidcSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
+from pai_backend.config.tls import TlsSettings
 from pai_backend.engine.providers import provider
 from pai_backend.model.base import Model
 from pai_backend.model.container_settings import ContainerSettings
@@ -132,6 +133,7 @@ class ApiSettings(Model):
         default=JupyterHubSettings(), description="A JupyterHub that says whose its servers' tokens are."
     )
     oidc: OidcSettings = Field(default=OidcSettings(), description="A provider of OpenID Connect that signs users in.")
+    tls: TlsSettings = Field(default=TlsSettings(), description="The API by https, without a proxy in front.")
     anonymous_v1_list: bool = Field(
         default=False,
         description="Whether REST v1 lists the jobs of all users without a token, as OpenPAI's does: names, owners and "

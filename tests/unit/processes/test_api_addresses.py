@@ -20,8 +20,8 @@ def test_all_addresses_are_no_address(host: str, told: str) -> None:
 def test_the_url_of_a_listener_can_be_opened_on_its_machine() -> None:
     with socket.socket() as listener:
         listener.bind(("0.0.0.0", 0))
-        assert api._url(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert api._url(listener, "http") == f"http://127.0.0.1:{listener.getsockname()[1]}"
     if socket.has_ipv6:
         with socket.socket(socket.AF_INET6) as listener:
             listener.bind(("::1", 0))
-            assert api._url(listener) == f"http://[::1]:{listener.getsockname()[1]}"
+            assert api._url(listener, "http") == f"http://[::1]:{listener.getsockname()[1]}"

@@ -30,6 +30,9 @@ _HOST = re.compile(rb"\r?\nhost:[ \t]*([^\r\n]*)", re.I)
 class Others(Protocol):
     """Where a connection comes from, and goes back to."""
 
+    scheme: str
+    """How clients reach it: ``http`` or ``https``."""
+
     def waits(self, client: Client) -> None:
         """It waits for a request, and is closed when there are too many."""
         ...
@@ -94,7 +97,7 @@ class Entrance:
             address=address,
             headers=request.headers,
             host=request.host,
-            scheme="http",
+            scheme=self._others.scheme,
             remote_ip=self._others.source(peer, request.headers.get_list("X-Forwarded-For")),
             has_body=request.has_body,
             is_from_proxy=address.path == AUTHORIZE and self._others.is_proxy(peer),

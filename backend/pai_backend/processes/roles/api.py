@@ -26,6 +26,7 @@ from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.services.login_starts import follow_login_starts
 from pai_backend.api.starting import StartingDelegate, starting_application
+from pai_backend.api.tls import Certificate, CertificateError
 from pai_backend.api.wire import Check
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
@@ -63,12 +64,14 @@ DRAIN_S = 5.0  # answers under way may take this long at the end
 async def run(components: Components, ready: ReadyLine) -> None:
     """Serve until the process is told to end. Raises RoleError when the configuration cannot be followed."""
     tokens, cells = _tokens(components.settings), _cells(components)
+    certificate = _certificate(components.settings)
     listener = _listen(components.settings)
-    url = _url(listener)
+    url = _url(listener, "http" if certificate is None else "https")
     front = StartingDelegate(starting_application(lambda: components.database_trouble))
     waiting = WaitingConnections(front, components.settings.api.proxies)
-    server = tornado.httpserver.HTTPServer(waiting, idle_connection_timeout=IDLE_S)
-    acceptor = Acceptor(listener, server, waiting, most_connections(raise_limit()))
+    scheme = None if certificate is None else "https"
+    server = tornado.httpserver.HTTPServer(waiting, idle_connection_timeout=IDLE_S, protocol=scheme)
+    acceptor = Acceptor(listener, server, waiting, most_connections(raise_limit()), certificate)
     facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": components.version}
     metrics = Metrics()
     metrics.gauge("pai_api_connections", "Connections that are open.", lambda: acceptor.open)
@@ -101,6 +104,7 @@ async def run(components: Components, ready: ReadyLine) -> None:
     await _drain(server, metrics)
     if acceptor.entrance is not None:
         acceptor.entrance.close()
+    acceptor.end()
 
 
 async def _context(
@@ -270,11 +274,21 @@ def _listen(settings: Settings) -> socket.socket:
         raise RoleError(f"api.port: cannot listen on {host}:{port}: {error.strerror}") from None
 
 
-def _url(listener: socket.socket) -> str:
+def _certificate(settings: Settings) -> Certificate | None:
+    tls = settings.api.tls
+    if tls.certificate is None or tls.key is None:
+        return None
+    try:
+        return Certificate(tls.certificate, tls.key)
+    except CertificateError as error:
+        raise RoleError(str(error)) from None
+
+
+def _url(listener: socket.socket, scheme: str) -> str:
     """Where the listener is reached from this machine."""
     host, port = listener.getsockname()[:2]
     reachable = _reachable(host)
-    return f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{port}"
+    return f"{scheme}://{f'[{reachable}]' if ':' in reachable else reachable}:{port}"
 
 
 def _reachable(host: str) -> str:

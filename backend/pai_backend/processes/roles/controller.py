@@ -162,7 +162,8 @@ def audit_rules(settings: AuditSettings) -> AuditRules:
 def api_url(settings: Settings) -> str | None:
     """Where users reach the API, as far as this process can tell: its port may be one that it has not chosen yet."""
     port = settings.api.port or kept_port(settings.data_dir / "api.port")
-    return settings.api.public_url or (f"http://{settings.api.host}:{port}" if port else None)
+    scheme = "http" if settings.api.tls.certificate is None else "https"
+    return settings.api.public_url or (f"{scheme}://{settings.api.host}:{port}" if port else None)
 
 
 async def _sweep(components: Components) -> None:
