@@ -43,6 +43,7 @@ EXIT_CODES = {
     "UnauthorizedUserError": USAGE,
     "ForbiddenUserError": USAGE,
     LOCKED_OUT: USAGE,
+    "PasswordChangeRequiredError": USAGE,
     "NoApiError": USAGE,
     "MethodNotAllowedError": USAGE,
     "NoKeyError": USAGE,
@@ -182,6 +183,7 @@ _CLASSES: dict[str, type[ClientError]] = {
     "ConflictJobError": NameTaken,
     "UnauthorizedUserError": Denied,
     "ForbiddenUserError": Denied,
+    "PasswordChangeRequiredError": Denied,
     LOCKED_OUT: Denied,
     "UnavailableError": BackendAway,
 }

@@ -92,7 +92,23 @@ def _signed_in(args: argparse.Namespace, out: Output, endpoint: Endpoint) -> dic
         )
     user, password = _credentials(args)
     body = json.dumps({"username": user, "password": password}).encode()
-    return _asked(endpoint, "POST", "/api/v1/token", body)
+    answer = _asked(endpoint, "POST", "/api/v1/token", body)
+    if answer.get("mustChangePassword"):
+        _change_password(args, out, Endpoint(endpoint.url, answer["token"]), password)
+    return answer
+
+
+def _change_password(args: argparse.Namespace, out: Output, endpoint: Endpoint, old: str) -> None:
+    """Set a password of the user's own, which the session needs. Raises ClientError where none can be typed."""
+    from getpass import getpass
+
+    out.progress("An administrator has set your password. Set one of your own.")
+    if args.password_stdin:
+        new = password_line()
+    elif (new := getpass("New password: ")) != getpass("New password again: "):
+        raise ClientError("The two new passwords differ. Nothing was changed.", code="InvalidParametersError")
+    value = {"data": {"oldPassword": old, "newPassword": new}, "patch": True}
+    _asked(endpoint, "PUT", "/api/v2/users/me", json.dumps(value).encode())
 
 
 def _credentials(args: argparse.Namespace) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def import_users(args: argparse.Namespace, out: Output) -> int:
                 continue
             password = new_password()
             try:
-                await ask(api, "POST", value={**row.body, "password": password})
+                await ask(api, "POST", value={**row.body, "password": password, "mustChangePassword": True})
             except ClientError as error:  # what has changed since it was checked
                 done.append({**row.body, "result": f"refused: {error}"})
             else:

@@ -49,6 +49,9 @@ def user_path(name: str) -> str:
     return f"{USERS}/{quote(name, safe='')}"
 
 
+MAY_KEEP = flag("--may-keep-password", help="do not have the user change that password at their first sign-in")
+
+
 def new_password() -> str:
     """A random password of 96 bits."""
     import secrets
@@ -104,16 +107,18 @@ def _rights(args: argparse.Namespace) -> dict[str, Any]:
     USE,
     MANAGES,
     FROM_STDIN,
+    MAY_KEEP,
     AGAIN,
     shell_only=True,
 )
 def add(args: argparse.Namespace, out: Output) -> int:
     """Add a user, who can sign in at once.
 
-    Without `--password-stdin` a password is made and shown once. The user changes it with `pai password`.
+    Without `--password-stdin` a password is made and shown once. `pai login` asks the user for one of their own.
     """
     password = _given_password(args.password_stdin)
     wanted = {"username": args.user, "password": password, "email": args.email or "", "admin": args.admin}
+    wanted["mustChangePassword"] = not args.may_keep_password
     added = asked(lambda api: ask(api, "POST", value={**wanted, **_rights(args), "again": args.again}))
     _tell(out, added, f"Added {args.user}.", "" if args.password_stdin else password)
     return OK
@@ -130,6 +135,7 @@ def add(args: argparse.Namespace, out: Output) -> int:
     USE,
     MANAGES,
     one_of(flag("--new-password", help="make a new password and show it"), FROM_STDIN),
+    MAY_KEEP,
     shell_only=True,
 )
 def change(args: argparse.Namespace, out: Output) -> int:
@@ -140,6 +146,8 @@ def change(args: argparse.Namespace, out: Output) -> int:
     password = _given_password(args.password_stdin) if args.new_password or args.password_stdin else None
     data = {"email": args.email, "admin": args.admin, "newPassword": password}
     given = {name: value for name, value in data.items() if value is not None} | _rights(args)
+    if password is not None:
+        given["mustChangePassword"] = not args.may_keep_password
     if not given:
         raise ClientError(
             "Nothing is to be changed.", code="InvalidParametersError", hint="`pai user set --help` lists the options."

@@ -182,6 +182,11 @@ export function codeWords(
         what: trans.__('An administrator has locked you out.'),
         remedy: trans.__('Ask an administrator.')
       };
+    case 'PasswordChangeRequiredError':
+      return {
+        what: trans.__('An administrator has set your password.'),
+        remedy: trans.__('Set one of your own: run `pai password`.')
+      };
     case 'NoEnoughQuotaError':
       return {
         what: trans.__('There is no room left.'),

@@ -31,6 +31,7 @@ from pai_backend.model.errors import (
     InvalidParameters,
     LockedOut,
     MethodNotAllowed,
+    MustChangePassword,
     NoSuchPath,
     PaiError,
     TooLarge,
@@ -51,7 +52,7 @@ DRAIN_BYTES = 67_108_864  # a larger body is not read to its end: the connection
 STRANGERS_BODY_S = 20.0
 LOOK_S = 1.0
 """Seconds between two checks of a caller whose request goes on; an ended right counts within 2 s."""
-_NOT_LET = (Forbidden, LockedOut, Unauthorized)
+_NOT_LET = (Forbidden, LockedOut, MustChangePassword, Unauthorized)
 """Refusals that the audit has: of who asks, not of what is asked for."""
 DOCUMENT_TYPES = ("application/json", "application/yaml")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -61,6 +62,8 @@ class BaseHandler(tornado.web.RequestHandler):
     """A handler whose failures all look alike and whose caller is known before its verb runs."""
 
     public = False
+    sets_passwords = False
+    """Whether it answers sessions that are only for setting another password, too."""
     path_is_secret = False
     """Whether the path may hold a token, which the audit must not have."""
     scope: Scope | None = None
@@ -106,8 +109,12 @@ class BaseHandler(tornado.web.RequestHandler):
 
     def _require_scope(self) -> None:
         """Raise Forbidden for a token that is limited to other scopes: before any of the body is taken."""
+        if self.user.must_change_password and not self.sets_passwords:
+            raise MustChangePassword(
+                "This password was set by an administrator; set one of your own first.", hint="`pai password` does it."
+            )
         scope = self.scope_of((self.request.method or "").lower())
-        if not self.user.may(scope):
+        if not self.user.may(scope) and not self.user.must_change_password:
             raise Forbidden(
                 f"This token needs the scope {scope} for this.",
                 hint=f"It has: {', '.join(sorted(self.user.scopes))}. `pai token add --scope {scope}` makes another.",

@@ -50,6 +50,7 @@ STATUS: dict[str, int] = {
     "UnauthorizedUserError": 401,
     "ForbiddenUserError": 403,
     "LockedOutUserError": 403,
+    "PasswordChangeRequiredError": 403,
     "NoEnoughQuotaError": 403,
     "ReadOnlyJobError": 403,
     "TooLargeError": 413,

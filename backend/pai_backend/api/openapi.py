@@ -20,6 +20,7 @@ from pai_backend.model.errors import (
     Forbidden,
     InvalidParameters,
     LockedOut,
+    MustChangePassword,
     NoSuchPath,
     PaiError,
     TooLarge,
@@ -162,6 +163,7 @@ def _errors(route: Route, operation: Operation) -> dict[int, list[str]]:
     raises: list[type[PaiError]] = [*operation.raises]
     raises += [NoSuchPath] if route.parts else []  # a part that holds what no name can
     raises += [] if handler.public else [Unauthorized, Forbidden, LockedOut, TooManyRequests, Unavailable]
+    raises += [] if handler.public or handler.sets_passwords else [MustChangePassword]
     raises += [InvalidParameters] if operation.query or operation.body else []
     raises += [TooLarge] if operation.body else []
     found: dict[int, list[str]] = {}

@@ -275,6 +275,11 @@ class NewUser(Model):
         description="Letters, digits, `_`, `.`, `-`; it names directories, too.",
     )
     password: SecretStr = Field(min_length=8, max_length=1024, description="At least 8 characters.")
+    must_change_password: bool = Field(
+        default=False,
+        alias="mustChangePassword",
+        description="Their first session is only for setting a password of their own.",
+    )
     email: str = Field(default="", max_length=320)
     admin: bool = False
     again: bool = Field(default=False, description="Also when a removed user had that name: for the same person.")
@@ -306,6 +311,11 @@ class UserData(Model):
     )
     new_password: SecretStr | None = Field(
         default=None, alias="newPassword", min_length=8, max_length=1024, description="At least 8 characters."
+    )
+    must_change_password: bool | None = Field(
+        default=None,
+        alias="mustChangePassword",
+        description="With a new password of another user: they must change it.",
     )
     grouplist: tuple[str, ...] | None = Field(
         default=None, description="Groups that they are in; `default` and `admingroup` change nothing."

@@ -307,6 +307,8 @@ def limited(account: Account, kept: AccessToken) -> User:
     user = replace(
         user_of(account, token=kept.digest),
         application=kept.application,
+        # A session with a name began at a provider, without the password.
+        must_change_password=account.must_change_password and not kept.application and not kept.name,
         scopes=kept.scopes,
         token_ends_at=kept.expires_at if kept.application else None,
     )

@@ -18,6 +18,8 @@ class User:
     name: str
     admin: bool = False
     application: bool = False
+    must_change_password: bool = False
+    """Whether the session is only for setting another password than the one it began with."""
     scopes: frozenset[Scope] = frozenset()
     """What the token is limited to; empty: it is not limited."""
     manages: frozenset[str] = frozenset()
@@ -31,7 +33,7 @@ class User:
 
     def may(self, scope: Scope) -> bool:
         """Whether the token allows this part of the API."""
-        return not self.scopes or scope in self.scopes
+        return not self.must_change_password and (not self.scopes or scope in self.scopes)
 
     def until(self, end: datetime | None) -> datetime | None:
         """The end of what the token makes, when ``end`` was asked for. None stands for no end."""

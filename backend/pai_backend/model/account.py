@@ -44,6 +44,8 @@ class Account:
     """All that the user may submit to, by own grants and those of groups; None: every virtual cluster."""
     manages: frozenset[str] = frozenset()
     """All that the user manages, by own grants and those of groups."""
+    must_change_password: bool = False
+    """Whether an administrator has set the password; a session by it is only for setting another."""
 
 
 @dataclass(frozen=True)

@@ -231,6 +231,12 @@ class NoSuchGroup(PaiError):
     code = "NoGroupError"
 
 
+class MustChangePassword(PaiError):
+    """The session began with a password that an administrator has set; its user has to set another first."""
+
+    code = "PasswordChangeRequiredError"
+
+
 class WrongPassword(PaiError):
     """The password is not that of the user."""
 

@@ -34,12 +34,18 @@ class UserUpdate:
     admin: bool | None = None
     email: str | None = None
     password_hash: str | None = field(default=None, repr=False)
+    must_change_password: bool | None = None
     groups: tuple[str, ...] | None = None
     grants: VcGrants | None = None
 
     def profile(self) -> dict[str, Any]:
         """Fields of :class:`~pai_backend.model.account.Account` to change: not those of a configured user."""
-        fields = {"admin": self.admin, "email": self.email, "password_hash": self.password_hash}
+        fields = {
+            "admin": self.admin,
+            "email": self.email,
+            "password_hash": self.password_hash,
+            "must_change_password": self.must_change_password,
+        }
         return {name: value for name, value in fields.items() if value is not None}
 
     def is_empty(self) -> bool:

@@ -54,7 +54,8 @@ def directory(conn: Connection) -> Directory:
 
 def account(row: AnyRow) -> Account:
     """A user as their row has it, without what groups and grants add."""
-    return Account(row.username, row.admin, row.email, row.password_hash)
+    must_change = row.must_change_password
+    return Account(row.username, row.admin, row.email, row.password_hash, must_change_password=must_change)
 
 
 def add(conn: Connection, group: Group, act: Act) -> None:

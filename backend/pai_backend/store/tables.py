@@ -424,6 +424,7 @@ users = Table(
     Column("admin", Boolean, nullable=False),
     Column("email", Text, nullable=False),
     Column("password_hash", Text, nullable=False),
+    Column("must_change_password", Boolean, nullable=False, server_default=text("false")),
 )
 
 # What providers that sign users in, OpenID Connect or a JupyterHub, know them by.

@@ -18,6 +18,7 @@ from pai_backend.store import addresses as addresses_
 from pai_backend.store import audit, certificates, groups, kept_documents, keys, sharing, tokens
 from pai_backend.store.grants import Act, Holdings, UserUpdate
 from pai_backend.store.kept_documents import Kind
+from pai_backend.store.rows import Values
 from pai_backend.store.tables import access_tokens, addresses, audit_events, external_users, jobs, user_keys
 from pai_backend.store.tables import accounts as configured
 from pai_backend.store.tables import kept_documents as kept_documents_
@@ -79,11 +80,12 @@ def require_addable(conn: Connection, account: Account, *, again: bool) -> None:
 def add(conn: Connection, account: Account, act: Act, *, again: bool) -> None:
     """Add a user. Raises as :func:`require_addable`."""
     require_addable(conn, account, again=again)
-    values = {"username": account.name, "admin": account.admin, "email": account.email}
+    values: Values = {"username": account.name, "admin": account.admin, "email": account.email}
     groups.forget_user(conn, account.name)  # of an earlier user of the configuration
     groups.put_memberships(conn, account.name, account.groups)
     groups.put_grants(conn, "user", account.name, account.own)
-    conn.execute(insert(table), {**values, "password_hash": account.password_hash})
+    values |= {"password_hash": account.password_hash, "must_change_password": account.must_change_password}
+    conn.execute(insert(table), values)
     audit.note(conn, "user.added", account.name, account.name, act, detail="administrator" if account.admin else "")
 
 
@@ -97,7 +99,11 @@ def change(conn: Connection, name: str, to: UserUpdate, act: Act, *, session: st
     if profile:
         kept = _require(conn, name)
         conn.execute(_UPDATE.values(**profile), {"username_": name})
-        words = {"admin": "administrator" if to.admin else "no administrator", "password_hash": "password"}
+        words = {
+            "admin": "administrator" if to.admin else "no administrator",
+            "password_hash": "password",
+            "must_change_password": "to be changed",
+        }
         changed = (each for each in profile if each == "password_hash" or profile[each] != getattr(kept, each))
         said += [words.get(each, each) for each in changed]
     if to.password_hash is not None:

@@ -194,6 +194,17 @@ async def locked_out(asker: Asker, pair: Pair) -> httpx.Response:
     return answer
 
 
+async def must_change_password(asker: Asker, pair: Pair) -> httpx.Response:
+    new = {"username": "newcomer", "password": "correct horse"}
+    root = {"Authorization": f"Bearer {ROOT}"}
+    await asker.client.post("/api/v2/users", json={**new, "again": True, "mustChangePassword": True}, headers=root)
+    answer = (await asker.client.post("/api/v2/token", json=new)).raise_for_status()
+    headers = {"Authorization": f"Bearer {answer.json()['token']}"}
+    if pair.template.endswith("/{user}") and "/user" in pair.template and pair.verb == "put":
+        return await asker.ask(pair, body=b'{"data": {"email": "new@example.org"}}', headers=headers, user="me")
+    return await asker.ask(pair, headers=headers)
+
+
 async def unknown(asker: Asker, pair: Pair) -> httpx.Response:
     def broken(_: BaseHandler) -> None:
         raise RuntimeError("a mistake of ours")
@@ -485,6 +496,7 @@ RECIPES: dict[str, Recipe] = {
     "UnauthorizedUserError": unauthorized,
     "ForbiddenUserError": forbidden,
     "LockedOutUserError": locked_out,
+    "PasswordChangeRequiredError": must_change_password,
     "UnknownError": unknown,
     "UnavailableError": unavailable,
     "TooManyRequestsError": too_many,
@@ -523,7 +535,7 @@ RECIPES: dict[str, Recipe] = {
     "ConflictClusterConfigError": stale_config,
     "NoClusterConfigError": no_config,
 }
-OF_EVERY_OPERATION = frozenset(list(RECIPES)[:10])
+OF_EVERY_OPERATION = frozenset(list(RECIPES)[:11])
 """Codes whose requests leave everything as it was: those of one operation share a site."""
 BY_ROUTE_ALONE = {"MethodNotAllowedError"}
 """Codes of requests that reach no operation."""

@@ -59,6 +59,7 @@ async def test_a_name_and_password_make_a_session_at_every_path(api: ApiSite, pa
                 "token": "",
                 "admin": False,
                 "hasGitHubPAT": False,
+                "mustChangePassword": False,
             }
             me = await client.get("/api/v2/users/me", headers=bearer(answer.json()["token"]))
             assert me.json()["username"] == "carol"
@@ -255,6 +256,7 @@ async def test_a_profile_is_shown_to_its_user_and_to_admins(api: ApiSite) -> Non
         "manages": [],
         "own": {"use": [], "manages": []},
         "disabled": False,
+        "mustChangePassword": False,
         "configured": True,
         "storageConfig": [],
         "extension": {"sshKeys": []},

@@ -194,9 +194,9 @@ async def test_passwords_are_kept_as_hashes_and_told_to_nobody(api: ApiSite, tmp
 
 
 async def test_the_command_line_adds_changes_and_removes(pai: Pai, api: ApiSite) -> None:
-    made = await pai.json("user", "add", "eve", "--email", "eve@example.org", token=ROOT)
+    made = await pai.json("user", "add", "eve", "--may-keep-password", "--email", "eve@example.org", token=ROOT)
     session = await signed_in(api, "eve", made["password"])
-    changed = await pai.json("user", "set", "eve", "--admin", "--new-password", token=ROOT)
+    changed = await pai.json("user", "set", "eve", "--may-keep-password", "--admin", "--new-password", token=ROOT)
     assert changed["admin"]
     assert (await asked(api, "GET", "users/me", session))[0] == 401
     session = await signed_in(api, "eve", changed["password"])

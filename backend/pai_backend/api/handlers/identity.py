@@ -94,6 +94,8 @@ class TokenLoginHandler(BasicLoginHandler):
 class BasicLogoutHandler(_IdentityHandler):
     """``/api/v2/authn/basic/logout``."""
 
+    sets_passwords = True
+
     @operation(
         Operation(
             "End the session whose token this request has.",

@@ -13,6 +13,7 @@ from pai_backend.model.errors import (
     Forbidden,
     GroupExists,
     InvalidParameters,
+    MustChangePassword,
     NoSuchGroup,
     NoSuchUser,
     NotSupported,
@@ -81,6 +82,8 @@ class UsersHandler(_UserHandler):
 class OneUserHandler(_UserHandler):
     """``/api/v2/users/{user}``; ``me`` is the caller."""
 
+    sets_passwords = True
+
     @operation(Operation("A user's profile.", answer=UserWire, raises=(NoSuchUser, Forbidden)))
     async def get(self, user: str) -> UserWire:
         """The caller's, or for an admin any user's."""
@@ -93,7 +96,15 @@ class OneUserHandler(_UserHandler):
             told_by_store=True,
             body=UserChange,
             answer=ChangedUser,
-            raises=(NoSuchUser, NoSuchGroup, Forbidden, NotSupported, WrongPassword, TooManyRequests),
+            raises=(
+                NoSuchUser,
+                NoSuchGroup,
+                Forbidden,
+                MustChangePassword,
+                NotSupported,
+                WrongPassword,
+                TooManyRequests,
+            ),
         )
     )
     async def put(self, user: str, change: UserChange) -> ChangedUser:

@@ -294,6 +294,9 @@ class SignedIn(Camel):
     token: str
     admin: bool
     has_git_hub_pat: bool = Field(default=False, alias="hasGitHubPAT")
+    must_change_password: bool = Field(
+        default=False, description="Nothing is answered to this session until its user has set another password."
+    )
 
 
 class ProviderInfo(Camel):
@@ -376,6 +379,7 @@ class UserWire(Camel):
     manages: tuple[str, ...] = Field(description="All that the user manages, by whatever grant.")
     own: VcGrantsWire = Field(description="What is granted to the user and not to one of their groups.")
     disabled: bool = Field(description="All requests and logins are refused.")
+    must_change_password: bool = Field(description="An administrator has set their password, and they must change it.")
     configured: bool = Field(
         description="Rights, password and mail address are set in the configuration of the backend."
     )

@@ -33,7 +33,8 @@ class IdentityService:
         """A session for a name and password. Raises WrongPassword, TooManyRequests."""
         password = login.password.get_secret_value()
         token, account = await self._ctx.identity.sign_in(login.username, password, source)
-        return SignedIn(user=account.name, token=token, admin=account.admin)
+        must_change = account.must_change_password
+        return SignedIn(user=account.name, token=token, admin=account.admin, must_change_password=must_change)
 
     def provider(self, path: str) -> ProviderInfo | None:
         """The provider of OpenID Connect that signs users in; ``path`` takes what comes of it."""

@@ -24,7 +24,15 @@ from pai_backend.api.services.rights import granted, require_administrator, requ
 from pai_backend.auth.identity import user_of
 from pai_backend.auth.users import User
 from pai_backend.model.account import ADMINS, EVERYONE, Account, VcGrants
-from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchUser, NotSupported, UserExists, WrongPassword
+from pai_backend.model.errors import (
+    Forbidden,
+    InvalidParameters,
+    MustChangePassword,
+    NoSuchUser,
+    NotSupported,
+    UserExists,
+    WrongPassword,
+)
 from pai_backend.store.grants import Act, UserUpdate
 from pai_backend.store.groups import no_such_group
 
@@ -82,7 +90,8 @@ class UserService:
         if dry_run:
             await self._ctx.store.grants.require_addable(account, again=new.again)
             return await self._shown(account, user)
-        account = replace(account, password_hash=await self._ctx.identity.hash(new.password.get_secret_value()))
+        hashed = await self._ctx.identity.hash(new.password.get_secret_value())
+        account = replace(account, password_hash=hashed, must_change_password=new.must_change_password)
         await self._ctx.store.grants.add_user(account, self._act(user), again=new.again)
         self._ctx.identity.forget()
         return await self.user(user, new.username)
@@ -95,6 +104,8 @@ class UserService:
         InvalidParameters.
         """
         account, data = await self._account(user, name), change.data
+        if user.must_change_password:
+            _require_password_alone(data)
         if data.username not in (None, account.name):
             raise NotSupported("A user cannot be renamed.", hint="Add one of the new name.")
         update = await self._update(user, account, data)
@@ -166,8 +177,11 @@ class UserService:
             if data.old_password is None:
                 raise WrongPassword("The password is missing.", hint="Give `oldPassword`, the one that you have now.")
             await self._ctx.identity.require_password(user.name, data.old_password.get_secret_value(), self._source)
+            if data.old_password.get_secret_value() == data.new_password.get_secret_value():
+                raise InvalidParameters("The new password is the old one.", hint="Take another.")
         new = await self._ctx.identity.hash(data.new_password.get_secret_value())
-        return UserUpdate(update.admin, update.email, new, update.groups, update.grants)
+        must_change = bool(data.must_change_password) and account.name != user.name
+        return replace(update, password_hash=new, must_change_password=must_change)
 
     def _grants(self, user: User, account: Account, data: UserData) -> VcGrants | None:
         """The new grants of the account; None: they stay. Raises Forbidden, InvalidParameters, NotSupported."""
@@ -223,9 +237,19 @@ class UserService:
             manages=tuple(sorted(account.manages)),
             own=VcGrantsWire(use=tuple(sorted(account.own.use)), manages=tuple(sorted(account.own.manages))),
             disabled=await self._ctx.identity.lockouts.is_locked(account.name),
+            must_change_password=account.must_change_password,
             configured=self._is_configured(account),
             storage_config=(),
             extension=UserExtension(ssh_keys=tuple(shown)),
+        )
+
+
+def _require_password_alone(data: UserData) -> None:
+    """Raise MustChangePassword unless a password is set, and nothing else changed."""
+    given = data.model_dump(exclude_none=True, exclude={"username", "old_password", "new_password"})
+    if data.new_password is None or given:
+        raise MustChangePassword(
+            "Set a password of your own first, and nothing else with it.", hint="`pai password` does it."
         )
 
 
