@@ -309,7 +309,7 @@ def test_nothing_stays_of_a_task_that_is_stopped(site: Site) -> None:
     alias = str(site.job("hides", "env -i setsid sleep 424243 & sleep 100000")["alias"])
     until_in(site, alias)
     site.ssh(OWNER, alias, "setsid sleep 424243 </dev/null >/dev/null 2>&1 & exit")
-    assert len(_sleepers("424243")) == 2
+    until(lambda: len(_sleepers("424243")) == 2, LIMIT_S)  # each is another program at first
     site.stop("hides")
     until(lambda: not _sleepers("424243"), LIMIT_S)
 
