@@ -65,9 +65,16 @@ def current() -> Deed | None:
 
 
 def concerning(deed: Deed | None, job: Job) -> None:
-    """The deed is done to this job."""
+    """The deed is done to this job, which its change has written."""
     if deed is not None:
         deed.job, deed.user, deed.subject = job.uid, job.user, job.id
+
+
+def found(job: Job) -> None:
+    """What is being done now is done to this job, unless another was named before."""
+    deed = current()
+    if deed is not None and deed.job is None:
+        concerning(deed, job)
 
 
 def changes_nothing() -> None:

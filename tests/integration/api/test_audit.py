@@ -14,7 +14,9 @@ from pai_backend.access.keys import make_ed25519
 from pai_backend.api.operation import OPERATIONS
 from pai_backend.api.routes import ROUTES
 from pai_backend.store.auditing import AuditFilter
+from tests.integration.api.test_deletion import finished_job
 from tests.integration.api.test_key_commands import Pai
+from tests.integration.api.test_openpai_jobs import submitted
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
 from tests.support.documents import scm_document
 
@@ -84,6 +86,29 @@ async def test_what_users_do_is_told_with_who_from_where_and_by_which_token(api:
         "job.submitted", "job.tagged", "job.untagged", "job.execution",
     ]  # fmt: skip
     assert await events(api, job=uid, types="job.tagged") == told[2:3]
+
+
+@pytest.mark.asyncio
+async def test_what_was_done_to_a_job_is_found_after_its_deletion(api: ApiSite) -> None:
+    async with api.client() as alice, api.client(ROOT) as root:
+        job = await finished_job(api, alice)
+        assert (await root.delete("/api/v2/jobs/alice~hello")).status_code == 202
+        assert (await root.get("/api/v2/jobs/alice~hello")).status_code == 404
+    for token, named in ((ROOT, job.uid), (ROOT, "alice~hello"), (ALICE, "hello")):
+        assert [each["type"] for each in await events(api, token, job=named)] == ["job.submitted", "job.deleted"]
+    assert await events(api, BOB, job="alice~hello") == []
+
+
+@pytest.mark.asyncio
+async def test_an_event_is_of_the_job_that_is_changed_and_not_of_others_that_are_named(api: ApiSite) -> None:
+    async with api.client() as alice:
+        first, second = [await submitted(api, alice, name) for name in ("first", "second")]
+        assert (await alice.post("/api/v2/jobs/second/move", json={"before": "first"})).status_code == 202
+        third = await alice.post("/api/v2/jobs?secretsOf=second&name=third", content=DOCUMENT)
+        assert third.status_code == 202
+    (*_, moved, made) = await events(api)
+    assert (moved["job"], moved["subject"], moved["detail"]) == (second.uid, "alice~second", "before first")
+    assert (made["subject"], made["job"] in (first.uid, second.uid)) == ("alice~third", False)
 
 
 @pytest.mark.asyncio

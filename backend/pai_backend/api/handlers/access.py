@@ -117,6 +117,7 @@ class ServiceTicketHandler(_AccessHandler):
     )
     async def post(self, job: str, label: str, query: TicketQuery) -> Ticket:
         """A new ticket."""
+        self.say(label)
         return await self.access.ticket(self.user, job, label, query, self.request.host)
 
 

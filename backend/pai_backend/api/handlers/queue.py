@@ -35,4 +35,6 @@ class JobMoveHandler(ApiHandler):
     )
     async def post(self, job: str, to: MoveBody) -> MovedJobs:
         """Before or after another job, or to an end."""
+        place = next((name, value) for name, value in vars(to).items() if value is not None)
+        self.say(" ".join(place))
         return await MoveService(self.ctx).move(self.user, job, to)

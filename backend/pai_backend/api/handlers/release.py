@@ -25,4 +25,5 @@ class JobReleaseHandler(ApiHandler):
     )
     async def post(self, job: str, query: ReleaseQuery) -> Released:
         """All of the job's kept tasks, or those that are named."""
+        self.say(query.task or "all")
         return await ReleaseService(self.ctx).release(self.user, job, query.names)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from pai_backend.api.audit_wire import AuditChain, AuditEventWire, AuditPage, AuditPlace, AuditQuery
 from pai_backend.api.context import ApiContext
 from pai_backend.api.queries import words
 from pai_backend.api.services.rights import require_administrator
 from pai_backend.auth.users import User
 from pai_backend.model.errors import NoSuchJob
-from pai_backend.model.ids import JobUid
 from pai_backend.store.auditing import AuditFilter
+
+_UID = re.compile(r"j[0-9a-f]{16}")
 
 
 class AuditService:
@@ -21,17 +24,20 @@ class AuditService:
     async def page(self, user: User, query: AuditQuery) -> AuditPage:
         """What concerns the user or was done by them; everything for administrators."""
         given = query.model_dump(exclude={"types", "job"})
-        job = await self._job(user, query.job) if query.job else None
+        if query.job:
+            given |= await self._of_job(user, query.job)
         seen_by = None if user.admin else user.name
-        which = AuditFilter(seen_by=seen_by, types=tuple(words(query.types)), job=job, **given)
+        which = AuditFilter(seen_by=seen_by, types=tuple(words(query.types)), **given)
         return AuditPage(data=tuple(AuditEventWire.of(each) for each in await self._ctx.store.audit.page(which)))
 
-    async def _job(self, user: User, named: str) -> JobUid:
-        """The uid of a job; one that is not there may be named by its uid, for it was deleted."""
+    async def _of_job(self, user: User, named: str) -> dict[str, str]:
+        """By what events of a job are found: of one that is deleted by its uid, or by its name with its user's."""
         try:
-            return (await self._ctx.store.jobs.find(named, user.name)).uid
+            return {"job": (await self._ctx.store.jobs.find(named, user.name)).uid}
         except NoSuchJob:
-            return JobUid(named)
+            if _UID.fullmatch(named):
+                return {"job": named}
+            return {"subject": named if "~" in named else f"{user.name}~{named}"}
 
     async def chain(self, user: User) -> AuditChain:
         """Where the chain begins and ends. Raises Forbidden, and Unavailable when no key opens the seal."""

@@ -136,7 +136,7 @@ class JobService:
         if not may_see(user, job):
             # In the store's own words, so that a hidden job and one that does not exist look alike.
             raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
-        deeds.concerning(deeds.current(), job)
+        deeds.found(job)
         return job
 
     async def detail(self, user: User, name: str) -> JobDetail:
