@@ -162,17 +162,14 @@ class _Side(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by the loop; reads nothing until :meth:`start`."""
+        """Called by the loop."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        transport.pause_reading()
 
     def start(self) -> None:
-        """Pass on from now on; the other end is known."""
+        """Pass on from now on; the other end is known. What came before is little: it takes a turn of the loop."""
         self.data_received(bytes(self._early))
         self._early.clear()
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""

@@ -185,7 +185,7 @@ class Engine(Protocol):
         ...
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
-        """A byte stream to 127.0.0.1:port inside the task. Raises EngineError when nothing answers."""
+        """A byte stream to the port inside the task, at 127.0.0.1 or ::1. Raises EngineError when nothing answers."""
         ...
 
     async def forget(self, uid: TaskUid) -> None:

@@ -471,3 +471,23 @@ async def test_the_kernels_out_of_memory_killer_is_named(
 async def test_a_kill_from_elsewhere_is_not_called_out_of_memory(engine: LocalEngine, make_plan: MakePlan) -> None:
     ended = await run(engine, make_plan("kill -KILL $$"))
     assert (ended.reason, ended.signal) == ("signalled", 9)
+
+
+@pytest.mark.asyncio
+async def test_a_program_that_listens_at_the_other_loopback_alone_is_reached(
+    engine: LocalEngine, make_plan: MakePlan
+) -> None:
+    """To Node.js since version 17 `localhost` is `::1` alone."""
+    lines = ["import socket", 'server = socket.create_server(("::1", 0), family=socket.AF_INET6)']
+    lines += ["print(server.getsockname()[1], flush=True)", "peer = server.accept()[0]", "peer.sendall(peer.recv(99))"]
+    plan = make_plan(f"python -c '{'; '.join(lines)}'")
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        port = int(await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)))
+        connection = await engine.dial(plan.placement, plan.uid, port)
+        connection.writer.write(b"hello")
+        assert await connection.reader.readexactly(5) == b"hello"
+        connection.writer.close()
+        await watch.state(plan.uid, TaskState.EXITED)
+        with pytest.raises(EngineError, match=f"nothing answers on port {port} .*127.0.0.1"):
+            await engine.dial(plan.placement, plan.uid, port)

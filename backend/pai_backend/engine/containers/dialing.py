@@ -1,4 +1,4 @@
-"""Connections to 127.0.0.1 inside a container, made from outside.
+"""Connections to 127.0.0.1, or ::1, inside a container, made from outside.
 
 A thread of its own enters the container's network for the moment of one connect; the socket then works everywhere.
 Source: setns(2), network_namespaces(7). Root only.
@@ -69,6 +69,12 @@ def _connected(directory: Path, port: int) -> socket.socket:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     finally:
         os.close(network)
-    made = socket.create_connection((layout.LOOPBACK, port), CONNECT_S)
+    try:
+        made = socket.create_connection((layout.LOOPBACK, port), CONNECT_S)
+    except ConnectionRefusedError as refused:
+        try:
+            made = socket.create_connection((layout.LOOPBACK_6, port), CONNECT_S)
+        except OSError:
+            raise refused from None
     made.setblocking(False)
     return made

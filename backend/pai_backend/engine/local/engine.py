@@ -6,6 +6,7 @@ import asyncio
 import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ParamSpec
@@ -28,7 +29,7 @@ from pai_backend.engine.local.accounts import SystemAccounts
 from pai_backend.engine.local.control_groups import NONE, ControlGroups
 from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.holder_file import HolderFile
-from pai_backend.engine.local.layout import LOOPBACK
+from pai_backend.engine.local.layout import LOOPBACK, LOOPBACK_6
 from pai_backend.engine.local.ledger import TaskDirectories
 from pai_backend.engine.local.listeners import OwnPorts
 from pai_backend.engine.local.logfiles import LogReader, segments
@@ -215,10 +216,12 @@ class LocalEngine:
         if self._accounts:
             await self._own_ports.require(self._ledger.live(uid), port)
         try:
-            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+            return Connection(*await asyncio.open_connection(LOOPBACK, port))
         except OSError as exc:
-            raise EngineError(f"nothing answers on port {port} of task {uid}: {exc.strerror or exc}") from exc
-        return Connection(reader, writer)
+            refused = exc
+        with suppress(OSError):
+            return Connection(*await asyncio.open_connection(LOOPBACK_6, port))
+        raise EngineError(f"nothing answers on port {port} of task {uid}: {refused.strerror or refused}") from refused
 
     async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
         """How much the GPUs of its placement work. Raises EngineError when that cannot be known."""

@@ -68,6 +68,8 @@ PEER_KEY = "peer_key"  # what it logs in to them with
 KNOWN_HOSTS = "known_hosts"  # what it recognises them by
 
 LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine
+LOOPBACK_6 = "::1"
+"""Where programs listen to which ``localhost`` is this address alone, as it is to Node.js since version 17."""
 SECRET_FILES = (PLAN, LAUNCH, COMMAND, STAGE, PEER_KEY, RECORD)  # removed when the task is forgotten
 LIVE_FOLDERS = (PYTHON, CONTAINER)  # the same
 MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
