@@ -306,23 +306,25 @@ def test_a_service_is_not_another_users_program_on_its_port(site: Site) -> None:
 
 
 def test_nothing_stays_of_a_task_that_is_stopped(site: Site) -> None:
-    alias = str(site.job("hides", "env -i setsid sleep 424243 & sleep 100000")["alias"])
+    seconds = f"4242{os.getpid()}"  # of this run alone: what another has left is not counted
+    alias = str(site.job("hides", f"env -i setsid sleep {seconds} & sleep 100000")["alias"])
     until_in(site, alias)
-    site.ssh(OWNER, alias, "setsid sleep 424243 </dev/null >/dev/null 2>&1 & exit")
-    until(lambda: len(_sleepers("424243")) == 2, LIMIT_S)  # each is another program at first
+    site.ssh(OWNER, alias, f"setsid sleep {seconds} </dev/null >/dev/null 2>&1 & exit")
+    until(lambda: len(_sleepers(seconds)) == 2, LIMIT_S)  # each is another program at first
     site.stop("hides")
-    until(lambda: not _sleepers("424243"), LIMIT_S)
+    until(lambda: not _sleepers(seconds), LIMIT_S)
 
 
 def test_a_task_whose_shim_was_killed_leaves_nothing(site: Site) -> None:
-    detail = site.job("killed", "env -i setsid sleep 626263 & sleep 626263")
-    until(lambda: len(_sleepers("626263")) == 2, LIMIT_S)
+    seconds = f"6262{os.getpid()}"
+    detail = site.job("killed", f"env -i setsid sleep {seconds} & sleep {seconds}")
+    until(lambda: len(_sleepers(seconds)) == 2, LIMIT_S)
     (shim,) = [p for p in psutil.process_iter(["cmdline"]) if _keeps(p.info["cmdline"] or [], detail["uid"])]
     assert shim.uids().real == 0
     shim.kill()
     with site.http(OWNER) as client:
         until(lambda: client.get("/api/v2/jobs/killed").json()["completedTime"] is not None, LIMIT_S)
-    assert _sleepers("626263") == []
+    assert _sleepers(seconds) == []
 
 
 def _keeps(line: list[str], job: str) -> bool:
