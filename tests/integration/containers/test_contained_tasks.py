@@ -139,6 +139,20 @@ async def test_a_fork_bomb_hits_its_own_limit_alone(here: Running, plan: Plan) -
 
 
 @pytest.mark.asyncio
+async def test_a_program_that_listens_at_the_other_loopback_alone_is_reached(here: Running, plan: Plan) -> None:
+    lines = ["import socket", 'server = socket.create_server(("::1", 8123), family=socket.AF_INET6)']
+    lines += ['print("up", flush=True)', "peer = server.accept()[0]", "peer.sendall(peer.recv(99))"]
+    served = plan(f"exec python3 -c '{'; '.join(lines)}'")
+    await here.engine.start(served)
+    await here.said(served, b"up")
+    connection = await here.engine.dial(served.placement, served.uid, 8123)
+    connection.writer.write(b"hello")
+    assert await connection.reader.readexactly(5) == b"hello"
+    connection.writer.close()
+    assert (await here.ended(served)).code == 0
+
+
+@pytest.mark.asyncio
 async def test_memory_and_shared_memory_are_held_to_the_document(here: Running, plan: Plan) -> None:
     eats = "python3 -c 'x = bytearray(300 * 2**20); print(len(x))'"
     shares = "head -c 20M /dev/zero >/dev/shm/x; stat -fc %b*%S /dev/shm"
