@@ -97,10 +97,15 @@ async def verify(api: AsyncClient, wanted: Iterable[AuditPlace] = ()) -> ChainCh
     for place in given:
         if agreed.setdefault(place["position"], place["hash"]) != place["hash"]:
             raise Broken(f"Event {place['position']} has two hashes: the end of the chain was changed.")
+    if ends["sealed"] is None and ends["head"]["position"]:
+        raise Broken("The end is not sealed. After an upgrade the next event seals it; else the seal was removed.")
     root = ends["root"]
-    check = ChainCheck(root, [place for place in given if place["position"] >= root["position"]])
+    check, is_cut = ChainCheck(root, [place for place in given if place["position"] >= root["position"]]), False
     async for some in every(api, root["position"]):
         for event in some:
             check.add(event)
+            is_cut |= event["type"] == "audit.cut" and event["subject"] == str(root["position"])
     check.end()
+    if root["position"] and not is_cut:
+        raise Broken(f"The chain begins after event {root['position']}, and no event tells that it was cut there.")
     return check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pai_backend.access.keys import make_ed25519
 from pai_backend.api.operation import OPERATIONS
 from pai_backend.api.routes import ROUTES
 from pai_backend.store.auditing import AuditFilter
+from pai_backend.store.grants import Act
 from tests.integration.api.test_deletion import finished_job
 from tests.integration.api.test_key_commands import Pai
 from tests.integration.api.test_openpai_jobs import submitted
@@ -213,6 +215,43 @@ async def test_the_command_line_lists_exports_and_verifies(pai: Pai, api: ApiSit
     assert (code, "Event 3 must be there" in err) == (3, True)
     with pytest.raises(SystemExit):
         await pai("audit", "verify", "--head", "12:34", token=ROOT)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("forgery", "said"),
+    [
+        ("UPDATE audit_chain SET seal = NULL WHERE name = 'head'", "is not sealed"),
+        (
+            "INSERT INTO audit_chain (name, position, hash)"
+            " SELECT 'root', 2, hash FROM audit_events WHERE position = 2",
+            "no event tells that it was cut there",
+        ),
+    ],
+)
+async def test_a_removed_seal_and_a_later_beginning_are_found(
+    pai: Pai, api: ApiSite, tmp_path: Path, forgery: str, said: str
+) -> None:
+    async with api.client() as alice:
+        for number in range(3):
+            assert (await alice.post(f"/api/v2/jobs?name=job-{number}", content=DOCUMENT)).status_code == 202
+    changed = sqlite3.connect(tmp_path / "pai.sqlite")
+    with changed:
+        changed.execute(forgery)
+    changed.close()
+    code, _, err = await pai("audit", "verify", token=ROOT)
+    assert (code, said in err) == (3, True)
+
+
+@pytest.mark.asyncio
+async def test_a_chain_that_the_backend_has_cut_is_whole(pai: Pai, api: ApiSite) -> None:
+    async with api.client() as alice:
+        for number in range(3):
+            assert (await alice.post(f"/api/v2/jobs?name=job-{number}", content=DOCUMENT)).status_code == 202
+    now = api.ctx.clock()
+    assert await api.store.audit.cut(now + timedelta(days=1), Act("jupyter-pai", now)) == 3
+    code, out, _ = await pai("audit", "verify", token=ROOT)
+    assert (code, out.splitlines()[0]) == (0, "1 events are whole, up to")
 
 
 @pytest.mark.asyncio
