@@ -21,6 +21,7 @@ from jupyter_pai.kernels.handlers import KernelsHandler
 from jupyter_pai.kernels.records import KernelRecords
 from jupyter_pai.kernels.server_kernels import ServerKernels, is_supported
 from jupyter_pai.kernels.server_specs import JobKernelSpecManager, SpecsRefresher, extend
+from jupyter_pai.local_handlers import LocalHandler, LocalServices
 from jupyter_pai.notebook_handlers import NotebookRunHandler, NotebooksHandler
 from jupyter_pai.output_handler import OutputHandler
 from jupyter_pai.service_handler import ServiceHandler
@@ -64,6 +65,7 @@ class PaiExtension(ExtensionApp):
             if value:
                 os.environ[variable] = value
         self.link = BackendLink(self._find)
+        self._locals = LocalServices(self.link)
         assert self.serverapp is not None
         assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.register_event_schema(SCHEMA_FILE)
@@ -114,6 +116,7 @@ class PaiExtension(ExtensionApp):
                 (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})", TerminalsHandler, route),
                 (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})/([^/]+)", TerminalsHandler, route),
                 (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})/([^/]+)/websocket", TerminalSocket, route),
+                (r"/pai/local/([A-Za-z0-9-]+)", LocalHandler, {**route, "services": self._locals}),
                 (r"/pai/s/(.*)", ServiceHandler, route),
             ]
         )
@@ -146,6 +149,7 @@ class PaiExtension(ExtensionApp):
         if self._kernels is not None:
             await self._kernels.leave()
             self._kernels = None
+        await self._locals.close()
         self.link.close()
 
 

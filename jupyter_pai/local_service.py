@@ -1,5 +1,7 @@
 """An origin of its own for a service, on this machine: requests go on over HTTP to wherever the backend is.
 
+``pai open --local`` and the Jupyter server of the panel make one.
+
 A browser asks ``<service alias>.localhost:PORT``; the service's path below the backend's address is put before what it
 asks for, and the user's token beside it. So every application works, through a Jupyter server's address and any reverse
 proxy, too. Only a browser that was given the key may come in, and no page of another origin.
@@ -19,6 +21,7 @@ from tornado.web import Application, HTTPError
 from tornado.websocket import WebSocketHandler
 
 from jupyter_pai import passing, relay
+from jupyter_pai.addresses import REACHED
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import ClientError
@@ -40,6 +43,8 @@ class LocalService:
         self.path = path
         self.key = secrets.token_urlsafe(32)
         self.session = secrets.token_urlsafe(32)
+        self.proof = secrets.token_urlsafe(32)
+        """What ``REACHED`` answers, to pages of any origin: it opens nothing."""
         self.host = ""
         self._server = HTTPServer(Application([(r"/.*", _Handler, {"service": self})]))
 
@@ -81,14 +86,17 @@ class _Handler(WebSocketHandler):
             raise HTTPError(403, "This port is of another address")
         if self.request.path == SIGN_IN:
             self._sign_in()
+        elif self.request.path == REACHED:
+            self.set_header("Access-Control-Allow-Origin", "*")
+            self.finish(self.service.proof)
         elif not secrets.compare_digest(self._session().encode(), self.service.session.encode()):
-            raise HTTPError(403, "Open the address that `pai open --local` shows")
+            raise HTTPError(403, "Press Open in the panel, or open the address that `pai open --local` shows")
         elif not self._is_own():
             raise HTTPError(403, "A page of another site may not send this")
 
     def _sign_in(self) -> None:
         if not secrets.compare_digest(self.get_query_argument("key", "").encode(), self.service.key.encode()):
-            raise HTTPError(403, "Open the address that `pai open --local` shows")
+            raise HTTPError(403, "Press Open in the panel, or open the address that `pai open --local` shows")
         self.set_cookie(COOKIE, self.service.session, httponly=True, samesite="Lax")
         self.redirect("/")
 

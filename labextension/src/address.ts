@@ -11,6 +11,8 @@ export interface ISight {
   reads(address: string, text: string): Promise<boolean>;
   /** The beginning of a page below the Jupyter server; null while none is there. */
   page(address: string): Promise<string | null>;
+  /** An address of a port of the Jupyter server's machine that leads to a service; null where it is not this computer. */
+  local(service: string): Promise<string | null>;
 }
 
 /**
@@ -28,7 +30,8 @@ export type Missing =
 export type Way = { readonly address: string } | { readonly missing: Missing };
 
 const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/;
-const REACHED = '/.pai/reached';
+/** Where an own address shows whose it is. */
+export const REACHED = '/.pai/reached';
 const SIGN_IN = '.pai/signin';
 const FROM_ROOT = /\s(?:href|src)\s*=\s*["'](\/(?!\/)[^"']*)/gi;
 
@@ -38,7 +41,7 @@ const FROM_ROOT = /\s(?:href|src)\s*=\s*["'](\/(?!\/)[^"']*)/gi;
  * Its own address comes first: every application works there. A name below `.localhost` means the browser's computer, so
  * it is asked for only where the Jupyter server seems to be on that computer, and must prove that it is this backend: behind
  * `ssh -L` nothing, or another backend, answers there. Below the Jupyter server's path a Jupyter works, and what has no
- * addresses from the root in its page.
+ * addresses from the root in its page. Else a port of the Jupyter server's machine helps where that is this computer.
  */
 export async function wayTo(
   ticket: ITicket,
@@ -57,10 +60,15 @@ export async function wayTo(
   if (!ticket.pathUrl) {
     return { missing: { kind: 'guest' } };
   }
-  const root = URLExt.join(baseUrl, 'pai', ticket.pathUrl.split(SIGN_IN)[0]);
+  const path = ticket.pathUrl.split(SIGN_IN)[0];
+  const root = URLExt.join(baseUrl, 'pai', path);
   const page = ticket.isJupyter ? null : await sight.page(root);
   if (page === null || !leavesPath(page, new URL(root).pathname)) {
     return { address: URLExt.join(baseUrl, 'pai', ticket.pathUrl) };
+  }
+  const local = isHere ? await sight.local(path.split('/')[2]) : null;
+  if (local !== null) {
+    return { address: local };
   }
   if (!isLocal) {
     const domain = own.hostname.slice(own.hostname.indexOf('.') + 1);

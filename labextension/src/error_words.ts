@@ -185,7 +185,7 @@ export function codeWords(
     case 'PasswordChangeRequiredError':
       return {
         what: trans.__('An administrator has set your password.'),
-        remedy: trans.__('Set one of your own: run `pai password`.')
+        remedy: trans.__('Sign in again, and set one of your own.')
       };
     case 'NoEnoughQuotaError':
       return {

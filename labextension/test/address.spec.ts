@@ -15,12 +15,19 @@ const BELOW_HUB = `${HUB}pai/s/a--j/.pai/signin?ticket=t`;
 const FROM_ROOT = '<script src="/static/app.js"></script>';
 const RELATIVE = '<script src="static/app.js"></script><a href="//x.example/">';
 
-/** A browser that reaches these hosts, and sees that page below the path. */
-function sight(hosts: readonly string[], page: string | null): ISight {
+const PORT = 'http://a--j.localhost:41234/.pai/local?key=k';
+
+/** A browser that reaches these hosts, sees that page below the path, and is led to a port of its computer or not. */
+function sight(
+  hosts: readonly string[],
+  page: string | null,
+  local: string | null = null
+): ISight {
   return {
     reads: address =>
       Promise.resolve(hosts.includes(new URL(address).hostname)),
-    page: () => Promise.resolve(page)
+    page: () => Promise.resolve(page),
+    local: service => Promise.resolve(service === 'a--j' ? local : 'wrong')
   };
 }
 
@@ -61,6 +68,22 @@ describe('wayTo', () => {
     expect(own).toEqual({ address: guest.url });
     const way = await wayTo(guest, HUB, sight([], null));
     expect(way).toEqual({ missing: { kind: 'guest' } });
+  });
+
+  it.each([
+    ['backend elsewhere', LOCAL, HERE],
+    ['unknown names', DOMAIN, HERE]
+  ])(
+    'leads through a port of this computer (%s)',
+    async (_, ticket, baseUrl) => {
+      const way = await wayTo(ticket, baseUrl, sight([], FROM_ROOT, PORT));
+      expect(way).toEqual({ address: PORT });
+    }
+  );
+
+  it('asks no Jupyter server of another computer for a port', async () => {
+    const way = await wayTo(LOCAL, HUB, sight([], FROM_ROOT, PORT));
+    expect(way).toEqual({ missing: { kind: 'domain' } });
   });
 
   it('knows a page that was told its path', () => {

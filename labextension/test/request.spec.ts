@@ -155,11 +155,26 @@ describe('PaiClient', () => {
       expect(way).toEqual({ address: below });
     });
 
-    it('says that a port is missing when the page leaves the path', async () => {
-      const page = '<script src="/app.js"></script>';
-      server.on('GET s/a--web/', () => new Response(page, html));
+    const fromRoot = '<script src="/app.js"></script>';
+    const local = 'http://a--web.localhost:41234/.pai/local?key=k';
+
+    it('takes a port of the Jupyter server that this browser reaches', async () => {
+      server.on('GET s/a--web/', () => new Response(fromRoot, html));
+      server.on('POST local/a--web', () => json({ url: local, proof: 'p' }));
+      const reached = ['of another', 'p'];
+      server.on('GET /.pai/reached', () => new Response(reached.shift()));
+      const way = await server.client.wayTo(ticket);
+      expect(way).toEqual({ address: local });
+    });
+
+    it('closes one that it does not reach, and says what is missing', async () => {
+      server.on('GET s/a--web/', () => new Response(fromRoot, html));
+      server.on('POST local/a--web', () => json({ url: local, proof: 'p' }));
+      const closed = jest.fn(() => new Response(null, { status: 204 }));
+      server.on('DELETE local/a--web', closed);
       const way = await server.client.wayTo(ticket);
       expect(way).toEqual({ missing: { kind: 'port', port: '9000' } });
+      expect(closed).toHaveBeenCalledTimes(1);
     });
   });
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -17,6 +18,7 @@ from playwright.sync_api import BrowserContext, Page, Playwright, Response, expe
 from tests.support import event_file, plain_application
 from tests.support.chromium import ARGUMENTS, executable
 from tests.support.lab_site import ROOT
+from tests.support.peaks import flat
 
 JUPYTER = ROOT / "examples" / "scm-jupyter.json"
 NAME = "jupyter_16be8b71"
@@ -28,6 +30,9 @@ CLASSIC = "classic"
 TIMEOUT_MS = 60_000
 START_S = 120
 MISSING = 404
+LARGE_BYTES = 200 << 20
+# Random, so that no hop can make it smaller. A directory shows when the file and its sum are there.
+MAKE_LARGE = f"head -c {LARGE_BYTES} /dev/urandom > large.bin && sha256sum large.bin > sum.txt && mkdir by-the-terminal"
 PORT = "$PAI_CONTAINER_HOST_web_PORT_LIST"
 # What leads to this machine's loopback for the browser of another machine: nothing.
 ELSEWHERE = "MAP *.localhost 127.0.0.2"
@@ -41,6 +46,8 @@ class Visit:
 
     context: BrowserContext
     page: Page
+    root: Path
+    """Where the files of the Jupyter server and of the backend are."""
     missing: list[str] = field(default_factory=list)
 
     def saw(self, answer: Response) -> None:
@@ -106,9 +113,25 @@ class Visit:
         terminal = opened.value
         terminal.locator(".jp-Terminal .xterm-helper-textarea").wait_for(state="attached")
         terminal.locator(".jp-Terminal").click()
-        terminal.keyboard.type("mkdir by-the-terminal\n")
+        terminal.keyboard.type(f"{MAKE_LARGE}\n")
         expect(service.get_by_text("by-the-terminal")).to_be_visible()
         assert not self.missing
+        self.download(service)
+
+    def download(self, service: Page) -> None:
+        """Save the large file of the job's Jupyter to this computer: it comes whole, and no hop gathers it."""
+        service.get_by_text("large.bin", exact=True).click(button="right")
+        with flat(self.root):
+            with service.expect_download() as begun:
+                service.get_by_role("menuitem", name="Download", exact=True).click()
+            saved = begun.value.path()
+        with open(saved, "rb") as file:
+            assert saved.stat().st_size == LARGE_BYTES
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        begun.value.delete()
+        root = service.url.partition("/tree")[0]
+        told = service.evaluate("async address => (await fetch(address)).text()", f"{root}/files/sum.txt")
+        assert told.startswith(digest)
 
     def use_classic_jupyter(self, service: Page) -> None:
         """The same with Notebook 6."""
@@ -142,14 +165,17 @@ def _new(service: Page, what: str) -> None:
 
 
 @contextmanager
-def visit(playwright: Playwright, rules: str) -> Iterator[Visit]:
-    """A browser for which host names are as ``rules`` map them; it takes certificates of any issuer."""
+def visit(playwright: Playwright, rules: str, root: Path) -> Iterator[Visit]:
+    """A browser for which host names are as ``rules`` map them; it takes certificates of any issuer.
+
+    The site has its files below ``root``.
+    """
     browser = playwright.chromium.launch(
         executable_path=executable(), args=[*ARGUMENTS, f"--host-resolver-rules={rules}"]
     )
     context = browser.new_context(viewport={"width": 1280, "height": 800}, ignore_https_errors=True)
     context.set_default_timeout(TIMEOUT_MS)
-    found = Visit(context, context.new_page())
+    found = Visit(context, context.new_page(), root)
     context.on("response", found.saw)
     yield found
     browser.close()

@@ -82,7 +82,7 @@ def playwright(network: OwnNetwork) -> Iterator[Playwright]:
 @contextmanager
 def panel(playwright: Playwright, site: LabSite, root: str, rules: str) -> Iterator[Visit]:
     """The panel in a browser for which the server is at ``root``, and other names are as ``rules`` map them."""
-    with visit(playwright, rules) as found:
+    with visit(playwright, rules, site.root) as found:
         found.show_panel(f"{root}lab/workspaces/test?reset&token={site.token}")
         yield found
 
@@ -134,7 +134,7 @@ def opened_locally(site: LabSite, job: str) -> Iterator[str]:
 
 
 def test_without_any_panel_a_local_port_leads_through_the_jupyter_server(site: LabSite, playwright: Playwright) -> None:
-    with visit(playwright, "MAP nowhere 127.0.0.1") as found:
+    with visit(playwright, "MAP nowhere 127.0.0.1", site.root) as found:
         with opened_locally(site, PLAIN) as address:
             found.page.goto(address)
             found.page.wait_for_url(f"http://{urlsplit(address).netloc}/")

@@ -6,7 +6,9 @@ With a real cluster, and the other ways into one: ``tests/kubernetes/routes/test
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,14 +17,30 @@ from playwright.sync_api import expect, sync_playwright
 
 from pai_backend.testing.free_ports import free_port
 from tests.kubernetes.cluster.credentials import Authority
-from tests.support.backend_process import backend
+from tests.support.backend_process import Backend, backend
 from tests.support.in_front import nginx
-from tests.support.lab_site import end_jobs, running_lab
-from tests.support.opening import BOARD, NAME, PLAIN, SERVICE, submit_services, visit
+from tests.support.lab_site import LabSite, end_jobs, running_lab
+from tests.support.opening import BOARD, NAME, PLAIN, SERVICE, Visit, submit_services, visit
 
 DOMAIN = "services.pai.example"
 TOKEN = "a-token-of-ann-alone"
 NODE = {"name": "carol", "gpus": {"type": "TITANX", "count": 1}, "cpus": 8, "memory_mb": 32768}
+
+
+@contextmanager
+def panel(shared: Backend, place: Path, rules: str) -> Iterator[tuple[Visit, LabSite]]:
+    """The panel of a laptop's JupyterLab that asks the backend, with jobs whose services answer."""
+    told = {"PAI_URL": shared.url, "PAI_TOKEN": TOKEN}
+    with ExitStack() as stack:
+        lab = stack.enter_context(running_lab(place / "lab", told))
+        headers = {"Authorization": f"token {lab.token}"}
+        client = stack.enter_context(httpx.Client(base_url=lab.url, headers=headers, timeout=60))
+        stack.callback(end_jobs, client)
+        submit_services(client)
+        playwright = stack.enter_context(sync_playwright())
+        found = stack.enter_context(visit(playwright, rules, place))
+        found.show_panel(lab.page)
+        yield found, lab
 
 
 def test_behind_a_wildcard_domain_every_application_opens_at_its_own_address(tmp_path: Path) -> None:
@@ -41,15 +59,7 @@ def test_behind_a_wildcard_domain_every_application_opens_at_its_own_address(tmp
         shared = stack.enter_context(backend(data_dir, ["--engine-nodes", json.dumps([NODE])], env=given))
         tls = (pair.certificate, pair.key)
         stack.enter_context(nginx(tmp_path / "nginx", urlsplit(shared.url).port or 0, tls, below="/", at=port))
-        told = {"PAI_URL": shared.url, "PAI_TOKEN": TOKEN}
-        lab = stack.enter_context(running_lab(tmp_path / "lab", told))
-        headers = {"Authorization": f"token {lab.token}"}
-        client = stack.enter_context(httpx.Client(base_url=lab.url, headers=headers, timeout=60))
-        stack.callback(end_jobs, client)
-        submit_services(client)
-        playwright = stack.enter_context(sync_playwright())
-        found = stack.enter_context(visit(playwright, f"MAP *.{DOMAIN} 127.0.0.1"))
-        found.show_panel(lab.page)
+        found, _ = stack.enter_context(panel(shared, tmp_path, f"MAP *.{DOMAIN} 127.0.0.1"))
         plain = found.open_service(PLAIN, "web")
         plain.wait_for_url(f"https://{PLAIN}--web.{DOMAIN}:{port}/")
         expect(plain.locator("p")).to_have_text("echo of hello")
@@ -57,3 +67,25 @@ def test_behind_a_wildcard_domain_every_application_opens_at_its_own_address(tmp
         service.wait_for_url(f"https://{SERVICE}.{DOMAIN}:{port}/tree")
         found.use_jupyter(service)
         found.use_tensorboard(f"https://{BOARD}--web.{DOMAIN}:{port}/")
+
+
+def test_with_one_host_name_alone_an_application_opens_at_a_port_of_the_laptop(tmp_path: Path) -> None:
+    data_dir = tmp_path / "backend"
+    data_dir.mkdir()
+    given = {
+        "PAI_BACKEND_API__TOKENS": json.dumps([{"user": "ann", "token": TOKEN, "admin": False}]),
+        "PAI_BACKEND_ENGINE__TRUST_ALL_USERS": "true",
+    }
+    with backend(data_dir, ["--engine-nodes", json.dumps([NODE])], env=given) as shared:
+        # The laptop reaches the backend's port by one name alone, which the Jupyter server asks.
+        rules = f"MAP *.localhost:{urlsplit(shared.url).port} 127.0.0.2"
+        with panel(shared, tmp_path, rules) as (found, lab):
+            plain = found.open_service(PLAIN, "web")
+            expect(plain.locator("p")).to_have_text("echo of hello")
+            assert re.fullmatch(rf"http://{PLAIN}--web\.localhost:\d+/", plain.url)
+            assert urlsplit(plain.url).port not in (urlsplit(shared.url).port, urlsplit(lab.url).port)
+            again = found.open_service(PLAIN, "web")
+            again.wait_for_url(plain.url)
+            service = found.open_service(NAME, "jupyter")
+            service.wait_for_url(f"{lab.url}pai/s/{SERVICE}/tree")
+            found.use_jupyter(service)

@@ -55,7 +55,7 @@ def playwright(network: OwnNetwork) -> Iterator[Playwright]:
 @contextmanager
 def panel(playwright: Playwright, hub: HubSite, user: str) -> Iterator[Visit]:
     """The panel of a user who has signed in at the Hub."""
-    with visit(playwright, RULES) as found:
+    with visit(playwright, RULES, hub.root.parent) as found:
         found.page.goto(f"{hub.url}/hub/login")
         found.page.get_by_label("Username").fill(user)
         found.page.get_by_label("Password").fill(hub.password)

@@ -72,7 +72,7 @@ def site(tmp_path: Path, installed: Path) -> Iterator[Site]:
         words = ["--engine-nodes", json.dumps([NODE])]
         running = stack.enter_context(backend(tmp_path / "data", words, env=given))
         playwright = stack.enter_context(sync_playwright())
-        found = stack.enter_context(visit(playwright, "MAP nowhere 127.0.0.1"))
+        found = stack.enter_context(visit(playwright, "MAP nowhere 127.0.0.1", tmp_path))
         yield Site(running, provider, found.page, tmp_path)
 
 

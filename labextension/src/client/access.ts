@@ -2,7 +2,7 @@
  * Calls about reaching jobs: services, shares, programs and terminals.
  */
 
-import { wayTo } from '../address';
+import { REACHED, wayTo } from '../address';
 import type { Connection } from '../request';
 import { pathOf, withQuery } from '../request';
 import type { IPaiClient, ITerminalPlace, ITerminalSession } from '../tokens';
@@ -16,6 +16,21 @@ function terminalPath(place: Partial<ITerminalPlace>): string {
   return pathOf('terminals', ...parts);
 }
 
+/** Have the Jupyter server lead a port of its machine to a service; the port is closed again where it is not reached. */
+async function localAddress(
+  connection: Connection,
+  service: string
+): Promise<string | null> {
+  type Port = { readonly url: string; readonly proof: string };
+  const path = pathOf('local', service);
+  const { url, proof } = await connection.server<Port>('POST', path);
+  if (await connection.reads(new URL(url).origin + REACHED, proof)) {
+    return url;
+  }
+  await connection.server('DELETE', path);
+  return null;
+}
+
 /** The calls. */
 export function accessCalls(connection: Connection) {
   return {
@@ -27,7 +42,8 @@ export function accessCalls(connection: Connection) {
       const { baseUrl } = connection.settings;
       return wayTo(ticket, new URL(baseUrl, window.location.href).href, {
         reads: (address, text) => connection.reads(address, text),
-        page: address => connection.page(address)
+        page: address => connection.page(address),
+        local: service => localAddress(connection, service)
       });
     },
     shares: async () => {

@@ -152,6 +152,8 @@ QUESTIONS = [
     ("POST", "pai/api/v2/jobs/x/services/web/ticket", "execute pai:services"),
     ("GET", "pai/s/x--web/", "execute pai:services"),
     ("POST", "pai/s/x--web/", "execute pai:services"),
+    ("POST", "pai/local/x--web", "execute pai:services"),
+    ("DELETE", "pai/local/x--web", "execute pai:services"),
     ("GET", "pai/api/v2/events/stream", "read pai:jobs"),
     ("POST", "pai/notebooks", "write pai:jobs"),
     ("GET", "pai/notebooks/x", "read pai:jobs"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -11,6 +12,8 @@ import pytest_asyncio
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
+from jupyter_pai.backend_link import BackendLink
+from jupyter_pai.local_handlers import MOST, LocalServices
 from jupyter_pai.local_service import COOKIE, LocalService
 from tests.support.running_fake import RunningFake
 
@@ -54,6 +57,41 @@ async def test_only_the_browser_that_has_the_key_comes_in(local: Local) -> None:
     assert cookie.startswith(local.session["Cookie"])
     assert {"HttpOnly", "SameSite=Lax"} <= set(cookie.split("; "))
     assert (await local.ask("/a", **local.session)).status_code == OK
+
+
+@pytest.mark.asyncio
+async def test_any_page_may_see_that_its_browser_reaches_it_and_learns_no_more(local: Local) -> None:
+    shown = await local.ask("/.pai/reached", Origin="http://jupyter.example")
+    assert (shown.text, shown.headers["Access-Control-Allow-Origin"]) == (local.service.proof, "*")
+    for secret in (local.service.key, local.service.session):
+        assert secret not in (local.service.proof, *shown.headers.values())
+    assert (await local.ask("/.pai/local?key=" + shown.text)).status_code == FORBIDDEN
+    assert (await local.ask("/", Cookie=f"{COOKIE}={shown.text}")).status_code == FORBIDDEN
+
+
+@pytest.mark.asyncio
+async def test_ports_are_few_one_for_each_service_and_end_with_the_server() -> None:
+    with RunningFake() as fake:
+        services = LocalServices(BackendLink(lambda: fake.endpoint))
+        first = await services.lead("a0--web")
+        assert await services.lead("a0--web") == first
+        for number in range(1, MOST):
+            await services.lead(f"a{number}--web")
+        assert port_answers(first)
+        last = await services.lead("one-more--web")
+        assert (port_answers(first), port_answers(last)) == (False, True)
+        await services.end("one-more--web")
+        await services.end("one-more--web")
+        assert not port_answers(last)
+        again = await services.lead("a1--web")
+        await services.close()
+        assert not port_answers(again)
+
+
+def port_answers(led: dict[str, str]) -> bool:
+    """Whether something listens at the port."""
+    with socket.socket() as found:
+        return found.connect_ex(("127.0.0.1", urlsplit(led["url"]).port or 0)) == 0
 
 
 @pytest.mark.asyncio

@@ -64,7 +64,7 @@ class Laptop:
             self.network.entered(),
             running_lab(place, told, host_names=[API]) as lab,
             sync_playwright() as playwright,
-            visit(playwright, rules) as found,
+            visit(playwright, rules, Path("/")) as found,  # the backend is in pods
         ):
             headers = {"Authorization": f"token {lab.token}"}
             with httpx.Client(base_url=lab.url, headers=headers, timeout=60) as client:
@@ -131,9 +131,11 @@ def wildcard_domain(laptop: Laptop) -> None:
 
 
 def one_host(laptop: Laptop) -> None:
-    """Jupyter works below the laptop's own server; the other says what it needs before a tab opens."""
+    """Jupyter works below the laptop's own server, the other at a port of it."""
     with laptop.panel("one-host", URL, NOWHERE) as (found, lab):
-        assert "api.service_domain" in found.refused(PLAIN, "web")
+        plain = found.open_service(PLAIN, "web")
+        expect(plain.locator("p")).to_have_text("echo of hello")
+        assert re.fullmatch(rf"http://{PLAIN}--web\.localhost:\d+/", plain.url)
         service = found.open_service(NAME, "jupyter")
         service.wait_for_url(f"{lab.url}pai/s/{SERVICE}/tree")
         found.use_jupyter(service)

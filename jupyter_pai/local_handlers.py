@@ -1,0 +1,76 @@
+"""``…/pai/local/…`` of the Jupyter server: ports of its machine, each of which leads to one service.
+
+They help a browser on the same machine to services that work at no other address: each is an origin of its own. They
+last as long as the server, at most ``MOST`` at a time; the one that was opened first gives way.
+"""
+
+from __future__ import annotations
+
+from jupyter_pai.answering import AnsweringHandler
+from jupyter_pai.backend_link import BackendLink
+from jupyter_pai.errors import ClientError
+from jupyter_pai.guard import authenticated, authorized
+from jupyter_pai.handlers import SERVICES
+from jupyter_pai.local_service import LocalService
+
+MOST = 32
+
+
+class LocalServices:
+    """The ports that are open, by the aliases of their services."""
+
+    def __init__(self, link: BackendLink) -> None:
+        self._link = link
+        self._open: dict[str, tuple[LocalService, str]] = {}
+
+    async def lead(self, alias: str) -> dict[str, str]:
+        """The address that signs a browser in, and what proves to one that it reached this port. Raises ClientError."""
+        if alias not in self._open:
+            if len(self._open) >= MOST:
+                await self.end(next(iter(self._open)))
+            service = LocalService(self._link.find, f"/s/{alias}")
+            try:
+                address = service.listen(0)
+            except OSError as error:
+                raise ClientError(
+                    f"The Jupyter server cannot listen at a port: {error.strerror}.", code="UnknownError"
+                ) from error
+            self._open[alias] = service, address
+        service, address = self._open[alias]
+        return {"url": address, "proof": service.proof}
+
+    async def end(self, alias: str) -> None:
+        """Close a port, if it is open."""
+        service, _ = self._open.pop(alias, (None, ""))
+        if service is not None:
+            await service.close()
+
+    async def close(self) -> None:
+        """Close all."""
+        for alias in list(self._open):
+            await self.end(alias)
+
+
+class LocalHandler(AnsweringHandler):
+    """The port of one service."""
+
+    services: LocalServices
+
+    def initialize(self, link: BackendLink, services: LocalServices) -> None:  # type: ignore[override]  # it needs more
+        """Called by tornado with the arguments of the route."""
+        super().initialize(link)
+        self.services = services
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def post(self, alias: str) -> None:
+        """Have it open."""
+        await self.answer(self.services.lead(alias))
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def delete(self, alias: str) -> None:
+        """Have it closed."""
+        await self.services.end(alias)
+        self.set_status(204)
+        self.finish()
