@@ -68,8 +68,9 @@ test: building install ## Run every test but those in containers, of those on Ku
 	@left=(--ignore=tests/integration/runtime --ignore=tests/integration/containers --ignore=tests/kubernetes); \
 	  left+=(--ignore=tests/gpu); rooms="not room_containers"; \
 	  $(BIN)/python -m tests.kubernetes.cluster able || rooms="$$rooms and not room_kubernetes"; left+=(-m "$$rooms"); \
-	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS)
-	@cd labextension && jlpm test:ci
+	  failed=0; (cd labextension && jlpm test:ci) || failed=1; \
+	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS) && \
+	  exit $$failed
 	@$(BIN)/python -m tests.kubernetes.cluster able || true
 
 test-kubernetes: PROGRAMS :=

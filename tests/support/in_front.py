@@ -1,4 +1,4 @@
-"""What stands between a browser and a server: a forwarded TCP port as of ``ssh -L``, nginx and Apache."""
+"""What stands between a browser and a server: a forwarded TCP port as of ``ssh -L``, nginx, Apache and Traefik."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+
+import yaml
 
 from pai_backend.testing.free_ports import free_port
 
@@ -137,10 +139,27 @@ def apache(root: Path, jupyter_port: int) -> Iterator[int]:
 
 
 @contextmanager
-def _running(root: Path, configuration: str, port: int, *command: str) -> Iterator[None]:
-    """A server that takes its configuration's path as the last word, until the end of the block."""
-    (root / "server.conf").write_text(configuration)
-    process = subprocess.Popen([*command, str(root / "server.conf")])
+def traefik(root: Path, program: Path, jupyter_port: int) -> Iterator[int]:
+    """Traefik as documented before a Jupyter server on ``jupyter_port``; yields its own port."""
+    port = free_port()
+    root.mkdir()
+    (routes,) = documented("yaml")
+    (root / "routes.yaml").write_text(routes.replace("127.0.0.1:8888", f"127.0.0.1:{jupyter_port}"))
+    given = {
+        "entryPoints": {"web": {"address": f"127.0.0.1:{port}"}},
+        "providers": {"file": {"filename": str(root / "routes.yaml")}},
+        "log": {"filePath": str(root / "error.log")},
+        "global": {"checkNewVersion": False, "sendAnonymousUsage": False},
+    }
+    with _running(root, yaml.safe_dump(given), port, str(program), "--configFile", name="traefik.yaml"):
+        yield port
+
+
+@contextmanager
+def _running(root: Path, configuration: str, port: int, *command: str, name: str = "server.conf") -> Iterator[None]:
+    """A server that takes the path of its configuration ``name`` as the last word, until the end of the block."""
+    (root / name).write_text(configuration)
+    process = subprocess.Popen([*command, str(root / name)])
     log = root / "error.log"
     try:
         deadline = time.monotonic() + START_S
