@@ -280,6 +280,14 @@ describe('commands', () => {
             headers: { 'Content-Type': 'text/html' }
           })
       );
+      const port = 'http://first--jupyter.localhost:41234/.pai/local?key=k';
+      server.on('POST local/first--jupyter', () =>
+        json({ url: port, proof: 'of the port' })
+      );
+      server.on(
+        'DELETE local/first--jupyter',
+        () => new Response(null, { status: 204 })
+      );
       const opening = commands.execute(CommandIDs.openService, {
         job: 'ada~first'
       });
