@@ -24,6 +24,8 @@ from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway, from_wire
 from jupyter_pai.wire import ACTIVE_STATES
 from jupyter_pai.wire_types import (
+    Announced,
+    AnnouncementWire,
     ClusterUseWire,
     Event,
     Info,
@@ -49,6 +51,7 @@ MEDIA_TYPE = "application/vnd.jupyter-pai+json"
 REQUEST_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+_ANNOUNCEMENT = "/api/v2/announcement"
 CONCURRENT_REQUESTS = 64  # tornado's default of 10 would queue a relay's requests behind slow ones
 
 Query = Mapping[str, str | int | None]
@@ -288,6 +291,18 @@ class AsyncClient:
     async def task_uses(self, *, points: int = 0) -> TaskUseRows:
         """Running tasks that the caller may see, and what they use now; with ``points`` of the last hour."""
         return cast(TaskUseRows, await self._json("GET", "/api/v2/cluster/tasks", {"points": points}))
+
+    async def announcement(self) -> AnnouncementWire | None:
+        """What administrators announce to all users now; None: nothing."""
+        return cast(Announced, await self._json("GET", _ANNOUNCEMENT))["announcement"]
+
+    async def announce(self, text: str, *, lifetime_s: int | None = None) -> None:
+        """Announce this to all users in place of it, until it is ended or for so many seconds. Raises Denied."""
+        await self._json("PUT", _ANNOUNCEMENT, value={"text": text, "lifetimeS": lifetime_s})
+
+    async def end_announcement(self) -> None:
+        """Announce nothing. Raises Denied."""
+        await self.request("DELETE", _ANNOUNCEMENT)
 
     async def usage(self, *, by: Sequence[str], since: datetime | None = None, until: datetime | None = None) -> Usage:
         """GPU and CPU hours, told apart by some of user, vc, type, day, job and quota; of 30 days without ``since``."""

@@ -13,6 +13,15 @@ class AddressService(TypedDict):
     pathUrl: str
 
 
+class AnnouncementWire(TypedDict):
+    """What is announced."""
+
+    text: str
+    until: str | None
+    by: str
+    at: str
+
+
 class AuditEventWire(TypedDict):
     """One change or entry. `hash` covers the hash of the event before and all other fields: see `docs/audit.md`."""
 
@@ -675,6 +684,12 @@ class AddressWire(TypedDict):
     state: State | None
     starts: bool
     services: list[AddressService]
+
+
+class Announced(TypedDict):
+    """What all users are told now."""
+
+    announcement: AnnouncementWire | None
 
 
 class AuditChain(TypedDict):

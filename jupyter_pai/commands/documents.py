@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from jupyter_pai import announced
 from jupyter_pai.commands.arguments import JOB
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import DocumentFile, connected, converted, read_document, write_document
@@ -50,6 +51,7 @@ def submit(args: argparse.Namespace, out: Output) -> int:
     if given is None and args.template is None:
         return USAGE
     with connected() as client:
+        announced.tell(client, out.progress)
         document = given or _template(client, args.template)
         if args.sweep:
             return submit_sweep(client, document.data, args, out)

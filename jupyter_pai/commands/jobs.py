@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from jupyter_pai import render
+from jupyter_pai import announced, render
 from jupyter_pai.addresses import address_of, require_path, service_named, service_path
 from jupyter_pai.commands.arguments import (
     INDEX,
@@ -43,6 +43,7 @@ def list_jobs(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     with connected() as client:
+        announced.tell(client, out.progress)
         jobs = client.jobs(state=args.state, keyword=args.keyword, limit=args.limit)
         shares = client.thread.run(broker.all_shares(client.api))
     out.result(jobs, listed(jobs, shares, chosen=bool(args.state or args.keyword)))

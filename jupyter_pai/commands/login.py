@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from jupyter_pai import announced
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import FROM_STDIN, password_line
 from jupyter_pai.endpoint import Endpoint, client_file
@@ -38,6 +39,8 @@ def login(args: argparse.Namespace, out: Output) -> int:
     Where a provider of OpenID Connect signs users in, a browser opens; `--user` signs in with a password instead. A
     session lasts 7 days, or as long as the backend says. Its token is kept in `client.toml`, readable by you alone.
     """
+    from jupyter_pai.sync import Client
+
     url, path = args.url.rstrip("/"), client_file()
     endpoint = Endpoint(url, "")
     before = _address(path)
@@ -53,6 +56,8 @@ def login(args: argparse.Namespace, out: Output) -> int:
     answer = _signed_in(args, out, endpoint)
     _write(path, f"url = {json.dumps(url)}\ntoken = {json.dumps(answer['token'])}\n")
     out.result({"user": answer["user"], "url": url, "path": str(path)}, f"Signed in to {url} as {answer['user']}.")
+    with Client(Endpoint(url, answer["token"])) as client:
+        announced.tell(client, out.progress)
     return OK
 
 

@@ -28,6 +28,7 @@ import type {
   ILogMatches,
   IMoved,
   INotebookRun,
+  IAnnouncement,
   IOrphan,
   IReleased,
   IShare,
@@ -272,6 +273,8 @@ export interface IPaiClient {
   use(): Promise<IClusterUse>;
   /** Running tasks that the database does not know; for administrators. */
   orphans(): Promise<readonly IOrphan[]>;
+  /** What administrators announce to all users now. */
+  announcement(): Promise<IAnnouncement | null>;
   /** Have one of them end; for administrators. */
   endOrphan(task: string): Promise<void>;
   /** A one-time sign-in to a service. */
@@ -374,6 +377,8 @@ export interface IJobListState {
   readonly waiting: number;
   /** Who may enter what; empty until it is known. */
   readonly shares: IShares;
+  /** What administrators tell all users; null: nothing, or not known yet. */
+  readonly announcement: IAnnouncement | null;
   readonly keyword: string;
   readonly scope: JobScope;
   /** Uid of the job that commands without arguments act on. */

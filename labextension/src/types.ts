@@ -39,6 +39,8 @@ export type {
   NodeUseWire as INodeUse,
   NotebookRun as INotebookRun,
   NotebookStep as INotebookStep,
+  Announced as IAnnounced,
+  AnnouncementWire as IAnnouncement,
   OrphanList as IOrphanList,
   OrphanShown as IOrphan,
   Phase as JobPhase,

@@ -107,6 +107,31 @@ describe('the job list', () => {
     expect(asked).toHaveBeenCalledWith({ job: 'its' });
   });
 
+  it('shows what is announced, and no more when it has ended', async () => {
+    server.on('GET jobs', () => json(page('a')));
+    const notice = {
+      text: 'Off on Friday.',
+      by: 'root',
+      at: '2026-11-22T10:00:00Z',
+      until: null
+    };
+    const asked = () =>
+      server.requests.filter(each => each.path === 'announcement').length;
+    server.on('GET announcement', () => json({ announcement: notice }));
+    await model.refresh();
+    await until(() => model.state.announcement !== null);
+    await show();
+    const shown = host.querySelector('.jp-pai-JobList-notice')?.textContent;
+    expect(shown).toBe('Off on Friday.Announced by root');
+    server.on('GET announcement', () => json({}, 503));
+    await model.refresh();
+    await until(() => asked() === 3);
+    expect(model.state.announcement?.text).toBe('Off on Friday.');
+    server.on('GET announcement', () => json({ announcement: null }));
+    await model.refresh();
+    await until(() => model.state.announcement === null);
+  });
+
   it('stands without marks where shares may not be read', async () => {
     server.on('GET jobs', () => json(page('a')));
     server.on('GET shares', () => json({ code: 'ForbiddenUserError' }, 403));

@@ -9,6 +9,7 @@ from pai_backend.api.base import BaseHandler
 from pai_backend.api.handlers import (
     access,
     addresses,
+    announcements,
     attempts,
     audit,
     cluster,
@@ -132,6 +133,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/cluster/use", queue.ClusterUseHandler),
     Route("/api/v2/cluster/tasks", task_use.TaskUsesHandler),
     Route("/api/v2/usage", usage.UsageHandler),
+    Route("/api/v2/announcement", announcements.AnnouncementHandler),
     Route("/api/v2/audit", audit.AuditHandler),
     Route("/api/v2/audit/chain", audit.AuditChainHandler),
     Route("/api/v2/cluster/cells", inspect.CellsHandler),

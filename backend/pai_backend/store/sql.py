@@ -18,6 +18,7 @@ from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.store import migrate, sealing
 from pai_backend.store.accounting import Accounting
 from pai_backend.store.addresses import Addresses
+from pai_backend.store.announcements import Announcements
 from pai_backend.store.auditing import Audit
 from pai_backend.store.configurations import Configurations
 from pai_backend.store.database import Backing, Database
@@ -59,6 +60,7 @@ class Store:
         writer = self._writer = Writer(database, ring, committed=self.changes.bump)
         shared = database, writer, ring
         self.addresses = Addresses(*shared)
+        self.announcements = Announcements(*shared)
         self.audit = Audit(*shared)
         self.configs = Configurations(*shared)
         self.deletion = Deletions(*shared)

@@ -427,6 +427,17 @@ users = Table(
     Column("must_change_password", Boolean, nullable=False, server_default=text("false")),
 )
 
+# What administrators announce to all users: one row at most.
+announcements = Table(
+    "announcements",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("text", Text, nullable=False),
+    Column("until", Instant),
+    Column("by", Text, nullable=False),
+    Column("at", Instant, nullable=False),
+)
+
 # What providers that sign users in, OpenID Connect or a JupyterHub, know them by.
 external_users = Table(
     "external_users",

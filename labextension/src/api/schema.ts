@@ -8,6 +8,21 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What all users are told now. */
+        readonly Announced: {
+            /** @description Null: nothing is announced. */
+            readonly announcement: components["schemas"]["AnnouncementWire"] | null;
+        };
+        /** @description What is announced. */
+        readonly AnnouncementWire: {
+            readonly text: string;
+            /** @description When it ends by itself; null: an administrator ends it. */
+            readonly until: string | null;
+            /** @description Who announced it. */
+            readonly by: string;
+            /** Format: date-time */
+            readonly at: string;
+        };
         /** @description The attempts of a job, the latest first. */
         readonly AttemptList: {
             readonly data: readonly components["schemas"]["AttemptWire"][];
@@ -1328,6 +1343,8 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Announced = components['schemas']['Announced'];
+export type AnnouncementWire = components['schemas']['AnnouncementWire'];
 export type AttemptList = components['schemas']['AttemptList'];
 export type AttemptWire = components['schemas']['AttemptWire'];
 export type Basis = components['schemas']['Basis'];

@@ -5,10 +5,15 @@
 import type { Connection } from '../request';
 import { pathOf } from '../request';
 import type { IPaiClient } from '../tokens';
+import type { IAnnounced } from '../types';
 
 /** The calls. */
 export function clusterCalls(connection: Connection) {
   return {
+    announcement: async () => {
+      const told = await connection.json<IAnnounced>('GET', 'announcement');
+      return told.announcement;
+    },
     use: () => connection.json('GET', 'cluster/use'),
     orphans: () => connection.rows('cluster/orphans'),
     endOrphan: async task => {

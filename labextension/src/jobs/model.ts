@@ -22,7 +22,7 @@ const PAGE = 100;
 /** The safety net behind the pushed events, in milliseconds. */
 const POLL = { interval: 10 * 1000, backoff: true, max: 60 * 1000 };
 
-/** How long an answer about shares counts while events come, in milliseconds: they change by hand. */
+/** How long an answer about shares and announcements counts while events come, in milliseconds: they change by hand. */
 const SHARES_REST = 10 * 1000;
 
 /** A burst of events (a job with many tasks) costs one request in this time, in milliseconds. */
@@ -39,6 +39,7 @@ const EMPTY: IJobListState = {
   running: 0,
   waiting: 0,
   shares: { received: [], given: [] },
+  announcement: null,
   keyword: '',
   scope: 'all',
   selected: null,
@@ -189,6 +190,7 @@ export class JobListModel implements IJobListModel {
       return;
     }
     this._sharesAsked = Date.now();
+    void this._loadAnnouncement();
     const shares = await this._client.shares().catch(() => null);
     if (shares !== null && turn >= this._sharesOf && !this._isDisposed) {
       this._sharesOf = turn;
@@ -248,6 +250,14 @@ export class JobListModel implements IJobListModel {
   private readonly _poll: Poll;
   private _position: number | string | null = null;
   private readonly _restarted = new Signal<this, string>(this);
+  /** Ask what is announced. The list stands without it: a token may not be for reading. */
+  private async _loadAnnouncement(): Promise<void> {
+    const found = await this._client.announcement().catch(() => undefined);
+    if (found !== undefined && !this._isDisposed) {
+      this._update({ announcement: found });
+    }
+  }
+
   private _sharesAsked = 0;
   private _sharesOf = 0;
   private _started = false;

@@ -22,8 +22,8 @@ import type {
   JobScope
 } from '../tokens';
 import { CommandIDs, DOMAIN } from '../tokens';
-import type { IJobSummary } from '../types';
-import { liveWord, phaseBeside } from '../words';
+import type { IAnnouncement, IJobSummary } from '../types';
+import { liveWord, phaseBeside, timeText } from '../words';
 import { ReceivedShares, SharedMark } from './shares';
 
 /** Typing rests this long before the list is asked for, in milliseconds. */
@@ -214,12 +214,33 @@ function Filter(props: IListProps): JSX.Element {
   );
 }
 
+/** What administrators tell all users. */
+function Notice(props: {
+  trans: TranslationBundle;
+  announcement: IAnnouncement;
+}): JSX.Element {
+  const { trans, announcement } = props;
+  const { text, until, by } = announcement;
+  return (
+    <div className="jp-pai-JobList-notice" role="status">
+      <p>{text}</p>
+      <small>
+        {until
+          ? trans.__('Announced by %1 until %2', by, timeText(until))
+          : trans.__('Announced by %1', by)}
+      </small>
+    </div>
+  );
+}
+
 /** The content of the sidebar as a function of the model's state. */
 export function JobList(props: IListProps): JSX.Element {
   const { model, trans } = props;
   const { jobs, total, shares, loaded, live, problem } = model.state;
+  const { announcement } = model.state;
   return (
     <>
+      {announcement && <Notice trans={trans} announcement={announcement} />}
       <Filter {...props} />
       {problem && <ProblemBox trans={trans} problem={problem} />}
       {!loaded && (

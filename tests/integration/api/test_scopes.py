@@ -53,6 +53,8 @@ async def test_the_table_has_each_scope_where_it_belongs() -> None:
             assert scope is Scope.ADMIN, template
         elif verb in WRITES and re.search(r"/users?(/{user})?$", template):
             assert scope is Scope.SSH, "a profile has the keys of its user"
+        elif verb in WRITES and template == "/api/v2/announcement":
+            assert scope is Scope.ADMIN, "any user reads it"
         elif verb in WRITES:
             assert scope is Scope.JOBS, (verb, template)
 

@@ -1,0 +1,39 @@
+"""``announce``: what administrators tell all users; the verbs that most begin with show it."""
+
+from __future__ import annotations
+
+import argparse
+
+from jupyter_pai.announced import text_of
+from jupyter_pai.commands.keys import duration
+from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.session import connected
+from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.verbs import argument, flag, verb
+
+
+@verb(
+    "announce",
+    argument("text", nargs="?", metavar="TEXT", help="what to announce; default: show what is announced"),
+    argument("--for", dest="lifetime", type=duration, metavar="TIME", help="such as 2d; default: until --end"),
+    flag("--end", help="announce nothing"),
+)
+def announce(args: argparse.Namespace, out: Output) -> int:
+    """Show what is announced to all users; administrators announce a text in its place.
+
+    The panel shows it above the jobs; `pai list`, `pai submit` and `pai login` say it.
+    """
+    if (args.end and (args.text is not None or args.lifetime)) or (args.lifetime and args.text is None):
+        raise ClientError(
+            "Give a TEXT, with --for or without, or --end alone.",
+            code="InvalidParametersError",
+            hint="`pai announce` shows what is announced.",
+        )
+    with connected() as client:
+        if args.end:
+            client.end_announcement()
+        elif args.text is not None:
+            client.announce(args.text, lifetime_s=args.lifetime)
+        found = client.announcement()
+    out.result({"announcement": found}, text_of(found) if found else "Nothing is announced.")
+    return OK

@@ -1,0 +1,92 @@
+"""What administrators announce: who may, who is told where, and when it ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pai_backend.store.auditing import AuditFilter
+from pai_backend.store.grants import Act
+from pai_backend.testing.builders import T0
+from tests.integration.api.test_key_commands import Pai
+from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
+
+TEXT = "The machines of rack 2 are off on Friday from 9 to 18.\nSave your work."
+PATH = "/api/v2/announcement"
+
+
+@pytest.fixture
+def pai(api: ApiSite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Pai:
+    return Pai(api, monkeypatch, capsys)
+
+
+@pytest.mark.asyncio
+async def test_all_users_are_told_where_they_begin_until_it_is_ended(pai: Pai) -> None:
+    assert (await pai("announce"))[1] == "Nothing is announced.\n"
+    assert (await pai("list"))[2] == ""
+    code, out, _ = await pai("announce", TEXT, "--for", "2d", token=ROOT)
+    assert (code, out.startswith("Announced by root until ")) == (0, True)
+    for user in (ALICE, BOB):
+        _, out, err = await pai("list", token=user)
+        assert err.endswith(f": {TEXT}\n")
+        assert TEXT not in out  # what programs read is as before
+        assert (await pai("announce", token=user))[1] == err
+    await pai("announce", "Another one.", token=ROOT)
+    assert (await pai("list"))[2] == "Announced by root: Another one.\n"
+    assert (await pai("announce", "--end", token=ROOT))[1] == "Nothing is announced.\n"
+    assert (await pai("list"))[2] == ""
+
+
+@pytest.mark.asyncio
+async def test_administrators_alone_announce_and_the_audit_says_who_did(pai: Pai, api: ApiSite) -> None:
+    for words in (["announce", "Lies."], ["announce", "--end"]):
+        code, _, err = await pai(*words)
+        assert code != 0
+        assert "administrator" in err
+    await pai("announce", TEXT, token=ROOT)
+    await pai("announce", "--end", token=ROOT)
+    found = await api.store.audit.page(AuditFilter(types=("announcement.*",), limit=10))
+    told = [(each.type, each.by, each.detail, each.result) for each in reversed(found) if each.by == "root"]
+    assert told == [("announcement.made", "root", TEXT, "done"), ("announcement.ended", "root", "", "done")]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "words",
+    [["--end", "and a text"], ["--for", "2d"], ["--end", "--for", "2d"], [" \n "], ["\x1b[31mred"], ["a" * 2001]],
+)
+async def test_what_makes_no_announcement_changes_nothing(pai: Pai, words: list[str]) -> None:
+    await pai("announce", TEXT, token=ROOT)
+    assert (await pai("announce", *words, token=ROOT))[0] == 2
+    assert TEXT in (await pai("announce"))[1]
+
+
+@pytest.mark.asyncio
+async def test_a_token_that_may_not_read_lists_nothing_more_and_submits_as_before(pai: Pai, api: ApiSite) -> None:
+    async with api.client(ROOT) as root:
+        (await root.put(PATH, json={"text": TEXT})).raise_for_status()
+    async with api.client(ALICE) as client:
+        made = await client.post("/api/v2/tokens/application", params={"scopes": "jobs"})
+    token = made.raise_for_status().json()["token"]
+    document = Path(__file__).parents[3] / "examples" / "scm-helloworld.json"
+    code, _, err = await pai("submit", document, "--name", "quiet", token=token)
+    assert (code, TEXT in err) == (0, False)
+    code, _, err = await pai("submit", document, "--name", "told")
+    assert (code, TEXT in err) == (0, True)
+
+
+@pytest.mark.asyncio
+async def test_it_ends_by_itself_at_its_time_and_the_next_replaces_it(api: ApiSite) -> None:
+    announcements, act = api.store.announcements, Act("root", T0, "")
+    end = T0 + timedelta(hours=1)
+    await announcements.announce("first", end, act)
+    found = await announcements.current(end - timedelta(microseconds=1))
+    assert found is not None
+    assert (found.text, found.until, found.by, found.at) == ("first", end, "root", T0)
+    assert await announcements.current(end) is None
+    await announcements.announce("second", None, act)
+    later = await announcements.current(T0 + timedelta(days=4000))
+    assert later is not None
+    assert later.text == "second"
