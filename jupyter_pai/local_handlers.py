@@ -26,8 +26,6 @@ class LocalServices:
     async def lead(self, alias: str) -> dict[str, str]:
         """The address that signs a browser in, and what proves to one that it reached this port. Raises ClientError."""
         if alias not in self._open:
-            if len(self._open) >= MOST:
-                await self.end(next(iter(self._open)))
             service = LocalService(self._link.find, f"/s/{alias}")
             try:
                 address = service.listen(0)
@@ -36,19 +34,24 @@ class LocalServices:
                     f"The Jupyter server cannot listen at a port: {error.strerror}.", code="UnknownError"
                 ) from error
             self._open[alias] = service, address
+            if len(self._open) > MOST:
+                await self._end(next(iter(self._open)))
         service, address = self._open[alias]
         return {"url": address, "proof": service.proof}
 
-    async def end(self, alias: str) -> None:
-        """Close a port, if it is open."""
-        service, _ = self._open.pop(alias, (None, ""))
-        if service is not None:
-            await service.close()
+    async def give_back(self, alias: str) -> None:
+        """Close a port that a browser did not reach, unless another one of the user's is there."""
+        if alias in self._open and not self._open[alias][0].is_entered:
+            await self._end(alias)
 
     async def close(self) -> None:
         """Close all."""
         for alias in list(self._open):
-            await self.end(alias)
+            await self._end(alias)
+
+    async def _end(self, alias: str) -> None:
+        service, _ = self._open.pop(alias)
+        await service.close()
 
 
 class LocalHandler(AnsweringHandler):
@@ -70,7 +73,7 @@ class LocalHandler(AnsweringHandler):
     @authenticated
     @authorized("execute", SERVICES)
     async def delete(self, alias: str) -> None:
-        """Have it closed."""
-        await self.services.end(alias)
+        """Say that the browser does not reach it."""
+        await self.services.give_back(alias)
         self.set_status(204)
         self.finish()

@@ -46,6 +46,8 @@ class LocalService:
         self.proof = secrets.token_urlsafe(32)
         """What ``REACHED`` answers, to pages of any origin: it opens nothing."""
         self.host = ""
+        self.is_entered = False
+        """Whether a browser has signed in."""
         self._server = HTTPServer(Application([(r"/.*", _Handler, {"service": self})]))
 
     def listen(self, port: int) -> str:
@@ -97,6 +99,7 @@ class _Handler(WebSocketHandler):
     def _sign_in(self) -> None:
         if not secrets.compare_digest(self.get_query_argument("key", "").encode(), self.service.key.encode()):
             raise HTTPError(403, "Press Open in the panel, or open the address that `pai open --local` shows")
+        self.service.is_entered = True
         self.set_cookie(COOKIE, self.service.session, httponly=True, samesite="Lax")
         self.redirect("/")
 

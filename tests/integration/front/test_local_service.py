@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
@@ -80,12 +81,40 @@ async def test_ports_are_few_one_for_each_service_and_end_with_the_server() -> N
         assert port_answers(first)
         last = await services.lead("one-more--web")
         assert (port_answers(first), port_answers(last)) == (False, True)
-        await services.end("one-more--web")
-        await services.end("one-more--web")
+        await services.give_back("one-more--web")
+        await services.give_back("one-more--web")
         assert not port_answers(last)
         again = await services.lead("a1--web")
         await services.close()
         assert not port_answers(again)
+
+
+@pytest.mark.asyncio
+async def test_a_port_that_one_browser_uses_stays_when_another_does_not_reach_it() -> None:
+    with RunningFake() as fake:
+        services = LocalServices(BackendLink(lambda: fake.endpoint))
+        led = await services.lead(SERVICE)
+        way = urlsplit(led["url"])
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as browser:
+            entered = f"http://127.0.0.1:{way.port}{way.path}?{way.query}"
+            assert (await browser.get(entered, headers={"Host": way.netloc})).status_code == FOUND
+        assert await services.lead(SERVICE) == led
+        await services.give_back(SERVICE)
+        assert port_answers(led)
+        await services.close()
+        assert not port_answers(led)
+
+
+@pytest.mark.asyncio
+async def test_two_that_ask_for_a_port_when_all_are_taken_get_the_same() -> None:
+    with RunningFake() as fake:
+        services = LocalServices(BackendLink(lambda: fake.endpoint))
+        taken = [await services.lead(f"a{number}--web") for number in range(MOST)]
+        one, other = await asyncio.gather(services.lead(SERVICE), services.lead(SERVICE))
+        assert one == other
+        assert [port_answers(each) for each in taken] == [False] + [True] * (MOST - 1)
+        await services.close()
+        assert not port_answers(one)
 
 
 def port_answers(led: dict[str, str]) -> bool:
