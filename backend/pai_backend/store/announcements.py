@@ -13,9 +13,7 @@ from pai_backend.store.grants import Act
 from pai_backend.store.repository import Repository
 from pai_backend.store.tables import announcements as table
 
-_ONE = 1
-"""The number of the only row."""
-_CURRENT = select(table)
+_CURRENT = select(table).order_by(table.c.at.desc(), table.c.by).limit(1)
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def current(conn: Connection, now: datetime) -> Announcement | None:
 def announce(conn: Connection, text: str, until: datetime | None, act: Act) -> None:
     """Announce this in place of what was announced."""
     conn.execute(delete(table))
-    conn.execute(insert(table), {"id": _ONE, "text": text, "until": until, "by": act.by, "at": act.at})
+    conn.execute(insert(table), {"text": text, "until": until, "by": act.by, "at": act.at})
     audit.note(conn, "announcement.made", act.by, "", act, detail=text)
 
 

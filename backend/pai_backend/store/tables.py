@@ -427,15 +427,15 @@ users = Table(
     Column("must_change_password", Boolean, nullable=False, server_default=text("false")),
 )
 
-# What administrators announce to all users: one row at most.
+# What administrators announce to all users. The last row counts: two at the same moment leave two.
 announcements = Table(
     "announcements",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("at", Instant, nullable=False),
+    Column("by", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("until", Instant),
-    Column("by", Text, nullable=False),
-    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("at", "by"),
 )
 
 # What providers that sign users in, OpenID Connect or a JupyterHub, know them by.

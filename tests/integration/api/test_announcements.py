@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from pai_backend.store.auditing import AuditFilter
-from pai_backend.store.grants import Act
-from pai_backend.testing.builders import T0
 from tests.integration.api.test_key_commands import Pai
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
 
@@ -75,18 +72,3 @@ async def test_a_token_that_may_not_read_lists_nothing_more_and_submits_as_befor
     assert (code, TEXT in err) == (0, False)
     code, _, err = await pai("submit", document, "--name", "told")
     assert (code, TEXT in err) == (0, True)
-
-
-@pytest.mark.asyncio
-async def test_it_ends_by_itself_at_its_time_and_the_next_replaces_it(api: ApiSite) -> None:
-    announcements, act = api.store.announcements, Act("root", T0, "")
-    end = T0 + timedelta(hours=1)
-    await announcements.announce("first", end, act)
-    found = await announcements.current(end - timedelta(microseconds=1))
-    assert found is not None
-    assert (found.text, found.until, found.by, found.at) == ("first", end, "root", T0)
-    assert await announcements.current(end) is None
-    await announcements.announce("second", None, act)
-    later = await announcements.current(T0 + timedelta(days=4000))
-    assert later is not None
-    assert later.text == "second"

@@ -18,12 +18,11 @@ def upgrade() -> None:
     """Add the table."""
     op.create_table(
         "announcements",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("by", sa.Text(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("until", sa.BigInteger()),
-        sa.Column("by", sa.Text(), nullable=False),
-        sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_announcements"),
+        sa.PrimaryKeyConstraint("at", "by", name="pk_announcements"),
     )
 
 
