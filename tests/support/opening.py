@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,8 +32,8 @@ TIMEOUT_MS = 60_000
 START_S = 120
 MISSING = 404
 LARGE_BYTES = 200 << 20
-# Random, so that no hop can make it smaller. A directory shows when the file and its sum are there.
-MAKE_LARGE = f"head -c {LARGE_BYTES} /dev/urandom > large.bin && sha256sum large.bin > sum.txt && mkdir by-the-terminal"
+# Random, so that no hop can make it smaller.
+MAKE_LARGE = f"head -c {LARGE_BYTES} /dev/urandom > large.bin && sha256sum large.bin > sum.txt"
 PORT = "$PAI_CONTAINER_HOST_web_PORT_LIST"
 # What leads to this machine's loopback for the browser of another machine: nothing.
 ELSEWHERE = "MAP *.localhost 127.0.0.2"
@@ -113,8 +114,9 @@ class Visit:
         terminal = opened.value
         terminal.locator(".jp-Terminal .xterm-helper-textarea").wait_for(state="attached")
         terminal.locator(".jp-Terminal").click()
-        terminal.keyboard.type(f"{MAKE_LARGE}\n")
-        expect(service.get_by_text("by-the-terminal")).to_be_visible()
+        done = f"done-{uuid.uuid4().hex[:8]}"  # others may have used the terminal of this job
+        terminal.keyboard.type(f"{MAKE_LARGE} && mkdir {done}\n")
+        expect(service.get_by_text(done)).to_be_visible()
         assert not self.missing
         self.download(service)
 

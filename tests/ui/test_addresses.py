@@ -99,6 +99,20 @@ def test_a_server_at_another_host_shows_the_jobs_jupyter_below_its_own_path(
         found.use_tensorboard(f"http://host:{port}{BASE}pai/s/{BOARD}--web/")
 
 
+def test_on_the_computer_of_jupyter_itself_every_application_opens_at_its_own_address(
+    site: LabSite, playwright: Playwright
+) -> None:
+    with panel(playwright, site, site.url, "MAP nowhere 127.0.0.1") as found:
+        plain = found.open_service(PLAIN, "web")
+        plain.wait_for_url(re.compile(rf"http://{PLAIN}--web\.localhost:\d+/$"))
+        expect(plain.locator("p")).to_have_text("echo of hello")
+        port = urlsplit(plain.url).port
+        service = found.open_service(NAME, "jupyter")
+        service.wait_for_url(f"http://{SERVICE}.localhost:{port}/tree")
+        found.use_jupyter(service)
+        found.use_tensorboard(f"http://{BOARD}--web.localhost:{port}/")
+
+
 def test_behind_a_forwarded_port_jupyter_opens_and_what_else_is_to_be_forwarded_is_said(
     site: LabSite, playwright: Playwright
 ) -> None:
