@@ -57,6 +57,7 @@ class PaiExtension(ExtensionApp):
     _specs: JobKernelSpecManager | None = None
     _refresher: SpecsRefresher | None = None
     _kernels: ServerKernels | None = None
+    _locals: LocalServices | None = None
 
     def initialize_settings(self) -> None:
         """Called by the server before the routes are made."""
@@ -65,7 +66,6 @@ class PaiExtension(ExtensionApp):
             if value:
                 os.environ[variable] = value
         self.link = BackendLink(self._find)
-        self._locals = LocalServices(self.link)
         assert self.serverapp is not None
         assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.register_event_schema(SCHEMA_FILE)
@@ -97,6 +97,7 @@ class PaiExtension(ExtensionApp):
     def initialize_handlers(self) -> None:
         """Called by the server; it puts its base URL in front."""
         route = {"link": self.link}
+        self._locals = LocalServices(self.link)
         self.handlers.extend(
             [
                 (r"/pai/api/(v2/(?:.*/)?(?:events|logs)/stream)", StreamHandler, route),
@@ -149,7 +150,8 @@ class PaiExtension(ExtensionApp):
         if self._kernels is not None:
             await self._kernels.leave()
             self._kernels = None
-        await self._locals.close()
+        if self._locals is not None:
+            await self._locals.close()
         self.link.close()
 
 
