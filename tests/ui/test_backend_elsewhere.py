@@ -6,7 +6,10 @@ With a real cluster, and the other ways into one: ``tests/kubernetes/routes/test
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +20,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from pai_backend.testing.free_ports import free_port
 from tests.kubernetes.cluster.credentials import Authority
+from tests.support import event_file
 from tests.support.backend_process import Backend, backend
 from tests.support.in_front import nginx
 from tests.support.lab_site import LabSite, end_jobs, running_lab
@@ -43,6 +47,14 @@ def panel(shared: Backend, place: Path, rules: str) -> Iterator[tuple[Visit, Lab
         yield found, lab
 
 
+def opened(shared: Backend, job: str) -> str:
+    """The address that ``pai open`` shows in a shell of the laptop, without any Jupyter server."""
+    own = {"PAI_URL": shared.url, "PAI_TOKEN": TOKEN}
+    command = [sys.executable, "-m", "jupyter_pai.cli", "open", job, "--print"]
+    done = subprocess.run(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    return done.stdout.strip()
+
+
 def test_behind_a_wildcard_domain_every_application_opens_at_its_own_address(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "authority")
     authority.create()
@@ -67,6 +79,14 @@ def test_behind_a_wildcard_domain_every_application_opens_at_its_own_address(tmp
         service.wait_for_url(f"https://{SERVICE}.{DOMAIN}:{port}/tree")
         found.use_jupyter(service)
         found.use_tensorboard(f"https://{BOARD}--web.{DOMAIN}:{port}/")
+        # This machine does not look those names up, so a shell leads to the path below the backend.
+        direct = found.context.new_page()
+        direct.goto(opened(shared, NAME))
+        direct.wait_for_url(f"{shared.url}/s/{SERVICE}/tree")
+        found.use_jupyter(direct)
+        board = found.context.new_page()
+        board.goto(opened(shared, BOARD))
+        expect(board.locator("card-view").get_by_text(event_file.TAG, exact=True)).to_be_visible()
 
 
 def test_with_one_host_name_alone_an_application_opens_at_a_port_of_the_laptop(tmp_path: Path) -> None:
