@@ -351,8 +351,10 @@ async def make_world(path: Path, server: str = "asyncssh", **options: Any) -> As
 
 
 @contextlib.asynccontextmanager
-async def login(world: World, name: str | None = None) -> AsyncIterator[asyncssh.SSHClientConnection]:
-    """A client that is asyncssh: it can do and see what OpenSSH's command line cannot."""
+async def login(
+    world: World, name: str | None = None, sock: socket.socket | None = None
+) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """A client that is asyncssh: it can do and see what OpenSSH's command line cannot. ``sock`` is connected."""
     async with asyncssh.connect(
         "127.0.0.1",
         world.port,
@@ -361,5 +363,6 @@ async def login(world: World, name: str | None = None) -> AsyncIterator[asyncssh
         known_hosts=str(world.path / "known_hosts"),
         config=None,
         agent_path=None,
+        **({} if sock is None else {"sock": sock}),
     ) as conn:
         yield conn

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -57,6 +59,15 @@ async def _started(process: asyncio.subprocess.Process) -> None:
     assert process.stdout is not None
     async with asyncio.timeout(60):
         assert (await process.stdout.readline()).strip() == b"started"
+
+
+@contextlib.asynccontextmanager
+async def _connected(world: World) -> AsyncIterator[socket.socket]:
+    """A connection that the gateway has accepted, and has said its first line on. It is not read yet."""
+    with socket.create_connection(("127.0.0.1", world.port)) as sock:
+        await asyncio.to_thread(sock.recv, 1, socket.MSG_PEEK)
+        sock.setblocking(False)
+        yield sock
 
 
 async def _ends_with(process: asyncio.subprocess.Process) -> str:
@@ -190,6 +201,24 @@ async def test_a_stopping_gateway_keeps_live_sessions_and_takes_no_new_ones(worl
                 pass
         out, _ = await asyncio.wait_for(process.communicate(b"to the end\n"), 60)
         assert (process.returncode, out) == (0, b"to the end\n")
+
+
+async def test_a_client_that_has_connected_when_the_gateway_stops_logs_in(world: World) -> None:
+    async with gateway(world, drain_s=60) as stop, _connected(world) as early:
+        stop.set()
+        async with asyncio.timeout(60):
+            while (await world.ssh("true")).status == 0:
+                pass
+            async with login(world, sock=early) as conn:
+                assert (await conn.run("echo in")).stdout == "in\n"
+
+
+async def test_a_silent_client_does_not_keep_a_gateway_from_stopping(world: World) -> None:
+    async with gateway(world, drain_s=0.1) as stop, _connected(world) as silent:
+        stop.set()
+        reader, _ = await asyncio.open_connection(sock=silent)
+        async with asyncio.timeout(60):
+            assert b"The gateway is stopping." in await reader.read()
 
 
 async def test_a_gateway_that_has_drained_long_enough_ends_its_sessions(world: World) -> None:

@@ -41,8 +41,8 @@ class Doors:
     options: GatewayOptions
     room: EntryContext
     reporter: LoginReporter
-    admit: Callable[[Login], str]
-    """Called for a new connection; why it cannot come in, or an empty text."""
+    admit: Callable[[Login], None]
+    """Called for a new connection."""
     progress: Callable[[Login], None]
     """Called when keys are exchanged and the login has begun."""
     proved: Callable[[Login, Credential], str]
@@ -74,10 +74,7 @@ class Login(asyncssh.SSHServer, ABC):
         """A client has come."""
         self._front = front
         self.address, self.port = (front.get_extra_info("peername") or ("?", 0))[:2]
-        refusal = self._doors.admit(self)
-        if refusal:
-            self.reason, self.reason_text = RefusalReason.STOPPING, refusal
-            front.abort()
+        self._doors.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh once, however the connection ended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 import asyncssh
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["GatewayOptions", "serve_gateway"]
 
 BACKLOG = 128
+ARRIVING_S = 10.0  # that those who have connected when the gateway is to stop have to log in, if its drain is as long
 CLOSE_S = 6.0  # after the drain: a moment longer than a transport waits for an end that takes nothing
 
 STOPPING = LoginRefused("The gateway is stopping. Connect again in a moment.", RefusalReason.STOPPING)
@@ -62,6 +63,7 @@ class _Gateway:
         self.warnings = Warnings(store, lambda: self.watch.logins)
         self._options = options
         self._arrivals: Arrivals[Login] = Arrivals(options.max_unauthenticated, options.max_unauthenticated_per_source)
+        self._all_arrived = asyncio.Event()
         self._stopping = False
         room = EntryContext(options, store, way.upstream(options, store, engine, client_key))
         reporter = LoginReporter(self.record, counters)
@@ -78,15 +80,12 @@ class _Gateway:
         counters.gauge("pai_gateway_arrivals", "Connections not logged in yet.", lambda: len(self._arrivals))
         counters.gauge("pai_gateway_sessions", "Logins that are open.", lambda: len(self.watch.logins))
 
-    def _admit(self, login: Login) -> str:
-        if self._stopping:
-            return str(STOPPING)
+    def _admit(self, login: Login) -> None:
         leaving = self._arrivals.enter(login, source_of(login.address))
         if leaving is not None:
             leaving.end(
                 LoginRefused("The gateway has too many connections that have not logged in.", RefusalReason.CROWDED)
             )
-        return ""
 
     def _proved(self, login: Login, credential: Credential) -> str:
         if self._stopping:
@@ -94,29 +93,34 @@ class _Gateway:
         most = self._options.max_logins_per_user
         if self.watch.count(credential.user) >= most:
             return f"You have {most} connections open here, the maximum for one user. Close some."
-        self._arrivals.leave(login)
         self.watch.add(login, credential)
+        self._arrived(login)
         return ""
 
-    def _left(self, login: Login) -> None:
+    def _arrived(self, login: Login) -> None:
+        """It is in, or gone."""
         self._arrivals.leave(login)
+        if not self._arrivals:
+            self._all_arrived.set()
+
+    def _left(self, login: Login) -> None:
+        self._arrived(login)
         self.watch.remove(login)
         self.noting.left(login)
 
     async def drain(self, seconds: float, hurry: asyncio.Event) -> None:
-        """Refuse new logins, keep the present ones for ``seconds`` or until ``hurry``, then end them.
+        """Keep the logins, those that are under way too, for ``seconds`` or until ``hurry``, then end them.
 
-        Returns when their last bytes have left.
+        Called when the port is closed. Returns when their last bytes have left.
         """
+        end = asyncio.get_running_loop().time() + seconds
+        if self._arrivals:
+            self._all_arrived.clear()
+            await _either(self._all_arrived.wait(), hurry, min(seconds, ARRIVING_S))
         self._stopping = True
         for login in self._arrivals:
             login.end(STOPPING)
-        waits = [asyncio.create_task(self.watch.wait_empty()), asyncio.create_task(hurry.wait())]
-        try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await _either(self.watch.wait_empty(), hurry, end - asyncio.get_running_loop().time())
         if self.watch.logins:
             log.info("ending %d logins that outlasted the drain", len(self.watch.logins))
         for login in list(self.watch.logins):
@@ -126,6 +130,16 @@ class _Gateway:
                 await self.watch.wait_empty()
         except TimeoutError:
             log.warning("%d logins did not close", len(self.watch.logins))
+
+
+async def _either(done: Coroutine[None, None, object], hurry: asyncio.Event, seconds: float) -> None:
+    """Return when ``done`` is, or ``hurry`` is set, or after ``seconds``."""
+    waits = [asyncio.create_task(done), asyncio.create_task(hurry.wait())]
+    try:
+        await asyncio.wait(waits, timeout=max(seconds, 0), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 async def serve_gateway(
