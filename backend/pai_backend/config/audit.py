@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, field_validator
 
+from pai_backend.config.secret_text import SecretText
 from pai_backend.model.base import Model
 
 
@@ -23,7 +24,7 @@ class AuditSettings(Model):
         description="An http or https URL that gets every event by POST, one JSON object a line, in their order, "
         "each at least once.",
     )
-    webhook_secret: SecretStr | None = Field(
+    webhook_secret: SecretText | None = Field(
         default=None,
         description="What the webhook's bodies are signed with: `X-Pai-Signature` is the HMAC-SHA256 of "
         "`X-Pai-Timestamp`, a newline and the body, in hexadecimal digits.",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import platformdirs
-from pydantic import Field, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from pai_backend.config.accounts import AccountSettings
 from pai_backend.config.audit import AuditSettings
@@ -26,6 +26,7 @@ from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.metrics import MetricSettings
 from pai_backend.config.oidc import OidcSettings
 from pai_backend.config.queue import QueueSettings
+from pai_backend.config.secret_text import SecretText
 from pai_backend.config.storage import StorageSettings
 from pai_backend.config.tls import TlsSettings
 from pai_backend.engine.providers import provider
@@ -66,21 +67,15 @@ class TokenSettings(Model):
     """A bearer token and whom it stands for."""
 
     user: str = Field(min_length=1, description="User the token stands for.")
-    token: SecretStr = Field(min_length=16, description="The token, at least 16 characters.")
+    token: SecretText = Field(min_length=16, description="The token, at least 16 characters.")
     admin: bool = Field(default=False, description="May see and change the jobs of everyone.")
-
-    @field_serializer("token", when_used="json")
-    def _token_text(self, value: SecretStr, info: SerializationInfo) -> str:
-        """The text itself only for our own child processes; masked everywhere else."""
-        reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
-        return value.get_secret_value() if reveal else str(value)
 
 
 class UserSettings(Model):
     """A user who may sign in with a password."""
 
     name: str = Field(min_length=1, description="Name of the user, unique.")
-    password_hash: SecretStr | None = Field(
+    password_hash: SecretText | None = Field(
         default=None, description="Argon2 hash of the password, as `python -m pai_backend hash-password` prints it."
     )
     admin: bool = Field(default=False, description="May see and change the jobs of everyone.")
@@ -92,12 +87,6 @@ class UserSettings(Model):
         if value is not None and not value.get_secret_value().startswith("$argon2"):
             raise ValueError("must be an Argon2 hash; make one with `python -m pai_backend hash-password`")
         return value
-
-    @field_serializer("password_hash", when_used="json-unless-none")
-    def _hash_text(self, value: SecretStr, info: SerializationInfo) -> str:
-        """The text itself only for our own child processes; masked everywhere else."""
-        reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
-        return value.get_secret_value() if reveal else str(value)
 
 
 class ApiSettings(Model):
@@ -335,12 +324,12 @@ class Settings(Model):
     user: str = Field(
         default_factory=getpass.getuser, min_length=1, description="The user whom the token file stands for; an admin."
     )
-    database: SecretStr | None = Field(
+    database: SecretText | None = Field(
         default=None,
         description="SQLAlchemy URL, `sqlite:///FILE` or `postgresql://…`. "
         "Default: `pai.sqlite` in the data directory. May hold a password, so not a flag.",
     )
-    secret_key: SecretStr | None = Field(
+    secret_key: SecretText | None = Field(
         default=None,
         description="What documents, secrets and private keys in the database are encrypted with: a Fernet key, or "
         "several with commas between them, newest first. Secret, so not a flag.",
@@ -394,12 +383,6 @@ class Settings(Model):
         if value is not None and not all(_is_fernet_key(key) for key in _split(value)):
             raise ValueError("must be Fernet keys: 32 random bytes as 44 characters of URL-safe base64 each")
         return value
-
-    @field_serializer("database", "secret_key", when_used="json-unless-none")
-    def _secret_text(self, value: SecretStr, info: SerializationInfo) -> str:
-        """The text itself only for our own child processes; masked everywhere else."""
-        reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
-        return value.get_secret_value() if reveal else str(value)
 
     @model_validator(mode="after")
     def _users_once(self) -> Self:

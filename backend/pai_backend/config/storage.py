@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, Secret, SerializationInfo, field_serializer, field_validator, model_validator
 
+from pai_backend.config.secret_text import revealed
 from pai_backend.model.base import Model
 from pai_backend.storage.faults import StorageFault
 from pai_backend.storage.uris import parse
@@ -95,5 +96,4 @@ class StorageSettings(Model):
     @field_serializer("options", when_used="json")
     def _options_text(self, value: dict[str, Secret[dict[str, Any]]], info: SerializationInfo) -> dict[str, Any]:
         """The options themselves only for our own child processes; masked everywhere else."""
-        reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
-        return {scheme: secret.get_secret_value() if reveal else str(secret) for scheme, secret in value.items()}
+        return {scheme: revealed(secret, info) for scheme, secret in value.items()}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import typing
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from pai_backend.config.files import ConfigError
 from pai_backend.config.keys import without_secrets
@@ -234,6 +236,24 @@ def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAI_BACKEND_API__TOKENS", '[{"user": "bob", "token": "hunter2"}]')
     (line,) = refused()
     assert line == "PAI_BACKEND_API__TOKENS: api.tokens[0].token must have a length of at least 16."
+
+
+def _with_secrets(model: type[BaseModel]) -> Iterator[tuple[type[BaseModel], str]]:
+    """Every key below ``model`` that is a secret text, with the model that has it."""
+    for name, info in model.model_fields.items():
+        parts = [info.annotation, *typing.get_args(info.annotation)]
+        if any(part is SecretStr or SecretStr in typing.get_args(part) for part in parts):
+            yield model, name
+        for part in parts:
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from _with_secrets(part)
+
+
+@pytest.mark.parametrize(("model", "name"), sorted(set(_with_secrets(Settings)), key=str))
+def test_child_processes_get_each_secret_itself(model: type[BaseModel], name: str) -> None:
+    given = model.model_construct(None, **{name: SecretStr("hunter2")})
+    assert given.model_dump(mode="json", include={name}, context={"reveal": True}) == {name: "hunter2"}
+    assert "hunter2" not in given.model_dump_json(include={name})
 
 
 def test_variables_with_secrets_are_not_passed_on() -> None:
