@@ -147,7 +147,7 @@ WARNINGS = {
     "missing-field": "A field that has a default is missing; the default is used.",
     "more-warnings": "There are more warnings than are listed.",
     "no-default-storage": "An empty `storages` asks for default storages, and there are none.",
-    "notification-unused": "`jobStatusChangeNotification` is set, and no mail is sent.",
+    "notification-unused": "`jobStatusChangeNotification` is set, and its user has no notification (`pai notify`).",
     "number-as-text": "A number is written as text.",
     "obsolete-field": "An obsolete field is set; it is still followed.",
     "open-jupyter": "A Jupyter server listens beyond the machine and lets everyone in.",

@@ -67,6 +67,8 @@ export function codeWords(
       };
     case 'NoKeyError':
       return { what: trans.__('The SSH key is not registered.'), remedy: '' };
+    case 'NoNotificationError':
+      return { what: trans.__('The notification does not exist.'), remedy: '' };
     case 'NoCertificateError':
       return {
         what: trans.__('The SSH certificate does not exist.'),

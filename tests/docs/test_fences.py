@@ -40,6 +40,10 @@ NOT_RUN = {
         "docs/operations.md",
         'pai announce "The machines of rack 2 are off on Friday from 9 to 18." --for 2d',
     ): "tests/integration/api/test_announcements.py runs all of them",
+    (
+        "docs/notifications.md",
+        "pai notify add mail                                      # to the address of your account",
+    ): ("tests/integration/api/test_notifications.py and app/test_notifications.py run all of them"),
     ("docs/operations.md", "python -m pai_backend backup /backups/2026-11-24 --config backend.yaml"): (
         "tests/integration/app/test_restore_drill.py runs the page's commands"
     ),

@@ -109,6 +109,9 @@ class Site:
     """The directory of the site's templates."""
     images: tuple[str, ...] = ()
     """Images that the site offers."""
+    sends_mail: bool = False
+    mail_domains: tuple[str, ...] = ()
+    """Domains that mail may be sent to; empty: all."""
 
 
 @dataclass(frozen=True)

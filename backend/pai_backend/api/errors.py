@@ -24,6 +24,7 @@ STATUS: dict[str, int] = {
     "NoVirtualClusterError": 404,
     "NoApiError": 404,
     "NoKeyError": 404,
+    "NoNotificationError": 404,
     "NoCertificateError": 404,
     "NoShareError": 404,
     "NoTagError": 404,

@@ -24,6 +24,7 @@ from pai_backend.config.jobs import JobSettings
 from pai_backend.config.jupyterhub import JupyterHubSettings
 from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.metrics import MetricSettings
+from pai_backend.config.notifications import NotificationSettings
 from pai_backend.config.oidc import OidcSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.secret_text import SecretText
@@ -356,6 +357,9 @@ class Settings(Model):
         default=ControllerSettings(), description="The controller's own port, for Prometheus and probes."
     )
     audit: AuditSettings = Field(default=AuditSettings(), description="Who changed what: how long, and where else.")
+    notifications: NotificationSettings = Field(
+        default=NotificationSettings(), description="How users are notified about their jobs."
+    )
     metrics: MetricSettings = Field(default=MetricSettings(), description="What tasks are seen to use over time.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import json
 import socket
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from tornado.httpclient import AsyncHTTPClient, HTTPError, HTTPRequest
-
+from pai_backend.controller.posting import Poster, PostFailed
 from pai_backend.model.audit import AuditEvent, fields_of
 
 ANSWER_S = 10.0
@@ -44,32 +41,16 @@ class Webhook:
     name = "hook"
 
     def __init__(self, url: str, secret: str) -> None:
-        self._url, self._secret = url, secret.encode()
-        parts = urlsplit(url)
-        self.place = f"the webhook at {parts.hostname}"
-        self._client = AsyncHTTPClient(force_instance=True)
+        self._url, self._secret = url, secret
+        self.place = f"the webhook at {urlsplit(url).hostname}"
+        self._poster = Poster()
 
     async def send(self, events: Sequence[AuditEvent]) -> None:
         """One request; any answer but 2xx means that they are sent again. Raises SinkAway."""
         body = "".join(f"{line_of(event)}\n" for event in events).encode()
-        stamp = datetime.now(UTC).isoformat(timespec="seconds")
-        headers = {"Content-Type": "application/x-ndjson", "X-Pai-Timestamp": stamp}
-        if self._secret:
-            headers["X-Pai-Signature"] = hmac.new(
-                self._secret, f"{stamp}\n".encode() + body, hashlib.sha256
-            ).hexdigest()
-        request = HTTPRequest(
-            self._url,
-            "POST",
-            headers,
-            body,
-            connect_timeout=ANSWER_S,
-            request_timeout=ANSWER_S,
-            follow_redirects=False,  # what it is signed for goes to that address alone
-        )
         try:
-            answer = await self._client.fetch(request, raise_error=False)
-        except (OSError, HTTPError) as error:
+            answer = await self._poster.post(self._url, body, "application/x-ndjson", secret=self._secret)
+        except PostFailed as error:
             raise SinkAway(str(error)) from None
         if not 200 <= answer.code < 300:
             raise SinkAway(f"it answers {answer.code}")

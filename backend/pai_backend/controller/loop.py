@@ -28,6 +28,8 @@ from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.deleting import Deleter
 from pai_backend.controller.figures import ClusterFigures, Seen
 from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
+from pai_backend.controller.notice_sending import NoticeSender
+from pai_backend.controller.notifier import Notifier
 from pai_backend.controller.orphans import TakenBack
 from pai_backend.controller.other_holders import tell_other_holders
 from pai_backend.controller.plans import Planner
@@ -175,7 +177,7 @@ class ControllerOptions:
     does not know are kept; None: until an administrator ends them. ``keep_jobs``: which finished jobs are kept.
     ``services``: where tasks are told that their services are found. ``sampling``: of what tasks use; None: it is not.
     ``figures``: for Prometheus. ``grants``: the virtual clusters that the settings grant users. ``audit``: how long its
-    events are kept, and where they are sent.
+    events are kept, and where they are sent. ``notices``: what sends to users; None: nothing is sent.
     """
 
     holder: str
@@ -194,6 +196,7 @@ class ControllerOptions:
     figures: ClusterFigures | None = None
     grants: Mapping[str, Collection[str]] = field(default_factory=dict)
     audit: AuditRules = field(default_factory=AuditRules)
+    notices: NoticeSender | None = None
 
 
 class Controller:
@@ -290,6 +293,9 @@ class Controller:
                 group.create_task(keeper.run())
                 group.create_task(deleter.run())
                 group.create_task(auditor.run())
+                if self._options.notices is not None:
+                    notifier = Notifier(self._store, self._options.notices, epoch=epoch, clock=self._clock)
+                    group.create_task(notifier.run())
                 if sampling is not None:
                     sampler = UseSampler(self._store, tenure, self._engine, sampling, epoch=epoch, clock=self._clock)
                     group.create_task(sampler.run())

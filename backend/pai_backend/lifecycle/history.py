@@ -91,7 +91,9 @@ def _task_retry(old: Task, task: Task) -> NewEvent:
 
 def _cost(before: Retries, after: Retries) -> dict[str, object]:
     """Under whom a retry was counted, and whether it was free."""
-    grown = (name for name in ("user", "platform", "resource") if getattr(after, name) > getattr(before, name))
+    grown = (
+        name for name in ("user", "platform", "resource", "preempted") if getattr(after, name) > getattr(before, name)
+    )
     return {"charged": next(grown, ""), "free": after.free > before.free}
 
 

@@ -153,6 +153,12 @@ class NoSuchKey(PaiError):
     code = "NoKeyError"
 
 
+class NoSuchNotification(PaiError):
+    """The caller has no notification of that id."""
+
+    code = "NoNotificationError"
+
+
 class NoSuchCertificate(PaiError):
     """The caller has no SSH certificate of that serial."""
 

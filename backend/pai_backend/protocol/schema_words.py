@@ -210,7 +210,9 @@ FIELDS: Final[dict[str, Words]] = {
     ),
     "storages": Words("Team storages", "团队存储"),
     "mountPath": Words("Mounted at", "挂载到"),
-    "jobStatusChangeNotification": Words("Notify when", "通知时机", "No mail is sent here.", "此处不发送邮件。"),
+    "jobStatusChangeNotification": Words(
+        "Notify when", "通知时机", "By all that `pai notify` has.", "通过 `pai notify` 设置的所有方式。"
+    ),
     "running": Words("It runs", "运行时"),
     "succeeded": Words("It succeeds", "成功时"),
     "stopped": Words("It is stopped", "停止时"),

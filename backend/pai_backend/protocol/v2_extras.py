@@ -216,12 +216,7 @@ def _notify(node: Node | None, reading: Reading) -> tuple[str, ...]:
     members = reading.reader.members(node, ("extras", "jobStatusChangeNotification"), _NOTIFICATION)
     if members is None:
         return ()
-    found = tuple(name for name in NOTIFICATIONS if reading.flag(members, name, False))
-    if found:
-        message = "no mail is sent here: jobStatusChangeNotification is ignored"
-        hint = "Look at the job in the panel, or by pai show JOB."
-        reading.reader.warn("notification-unused", members.path, message, hint)
-    return found
+    return tuple(name for name in NOTIFICATIONS if reading.flag(members, name, False))
 
 
 def _submit_from(node: Node | None, reading: Reading) -> str:

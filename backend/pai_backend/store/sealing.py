@@ -18,7 +18,7 @@ from pai_backend.store import server_secrets
 from pai_backend.store.cipher import Cipher, Sealed, UnknownKey
 from pai_backend.store.database import Database
 from pai_backend.store.rows import Values
-from pai_backend.store.tables import audit_chain, documents, kept_documents, secrets, task_keys
+from pai_backend.store.tables import audit_chain, documents, kept_documents, notifications, secrets, task_keys
 
 MARK = "sealed"
 """Name of the secret that the first process stores, so that a database says from then on whose keys it needs."""
@@ -46,6 +46,7 @@ PLACES = (
     _Place(audit_chain, "name", ("seal",)),
     _Place(documents, "job", ("spec", "source", "secrets")),
     _Place(kept_documents, "id", ("source",)),
+    _Place(notifications, "id", ("target",)),
     _Place(task_keys, "owner", ("private_pem",)),
     _Place(secrets, "name", ("value",)),
 )

@@ -35,6 +35,8 @@ from pai_backend.store.keyring import KeyRing, KeySource
 from pai_backend.store.keys import UserKeys
 from pai_backend.store.lease import Leadership
 from pai_backend.store.login_starts import LoginStarts
+from pai_backend.store.noticing import Notices
+from pai_backend.store.notifications import Notifications
 from pai_backend.store.other_holders import OtherHolders
 from pai_backend.store.ports import Ports
 from pai_backend.store.recovering import Recovery
@@ -76,6 +78,8 @@ class Store:
         self.kept_documents = KeptDocuments(*shared)
         self.leadership = Leadership(*shared)
         self.login_starts = LoginStarts(*shared)
+        self.notices = Notices(*shared)
+        self.notifications = Notifications(*shared)
         self.ports = Ports(*shared)
         self.recovery = Recovery(*shared)
         self.run_times = RunTimes(*shared)

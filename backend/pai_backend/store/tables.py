@@ -438,6 +438,58 @@ announcements = Table(
     PrimaryKeyConstraint("at", "by"),
 )
 
+# Which news of their jobs users get, and how.
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("id", String(16), primary_key=True),
+    Column("username", Text, nullable=False, index=True),
+    Column("channel", String(16), nullable=False),
+    # Where it leads, as it is shown; ``target`` is the place itself, with the secret that messages are signed with.
+    Column("place", Text, nullable=False),
+    Column("target", LargeBinary, nullable=False),
+    Column("sealed_by", String(16), nullable=False),
+    # Separated by spaces.
+    Column("news", Text, nullable=False),
+    Column("waited_s", Integer, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("made_by", String(64), nullable=False, index=True),
+    Column("tried_at", Instant),
+    Column("sent_at", Instant),
+    # Why the last message did not arrive; empty: it did.
+    Column("trouble", Text, nullable=False),
+    # Notices that were given up.
+    Column("lost", Integer, nullable=False),
+    Index("ix_notifications_sealed_by_id", "sealed_by", "id"),
+)
+
+# What is to be told and has not arrived yet.
+notices = Table(
+    "notices",
+    metadata,
+    Column("notification", String(16), ForeignKey("notifications.id"), nullable=False),
+    # Empty for a test, whose ``seq`` is a number of its own.
+    Column("job", String(32), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("news", String(16), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    # The message that it is a part of, from its first try on; empty before.
+    Column("message", String(32), nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("due", Instant, nullable=False, index=True),
+    PrimaryKeyConstraint("notification", "job", "seq"),
+)
+
+# One row: the position in ``events`` up to which notices were made.
+noticed = Table(
+    "noticed",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, nullable=False),
+)
+
 # What providers that sign users in, OpenID Connect or a JupyterHub, know them by.
 external_users = Table(
     "external_users",

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_
 
 from pai_backend.model.errors import Forbidden, NoSuchToken
 from pai_backend.model.scope import Scope
-from pai_backend.store import certificates, keys, sharing, task_keys
+from pai_backend.store import certificates, keys, notifications, sharing, task_keys
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
 from pai_backend.store.repository import Repository
@@ -100,7 +100,7 @@ def remove_token(conn: Connection, user: str, digest: str, act: Act) -> None:
     if len(found) != 1:
         raise NoSuchToken("You have no such token.", hint="`GET /api/v2/tokens` lists yours.")
     conn.execute(_DELETE, {"digest_": found[0]})
-    for kind in (keys, certificates, sharing, task_keys):
+    for kind in (keys, certificates, sharing, task_keys, notifications):
         kind.end_of_token(conn, found[0], act)
 
 

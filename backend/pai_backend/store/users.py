@@ -15,7 +15,7 @@ from pai_backend.model.account import Account
 from pai_backend.model.errors import InvalidParameters, NoSuchUser, UserExists, UserHasJobs
 from pai_backend.model.job import State
 from pai_backend.store import addresses as addresses_
-from pai_backend.store import audit, certificates, groups, kept_documents, keys, sharing, tokens
+from pai_backend.store import audit, certificates, groups, kept_documents, keys, notifications, sharing, tokens
 from pai_backend.store.grants import Act, Holdings, UserUpdate
 from pai_backend.store.kept_documents import Kind
 from pai_backend.store.rows import Values
@@ -157,6 +157,7 @@ def remove(conn: Connection, name: str, act: Act, *, heir: str = "") -> None:
         sharing.end(conn, share.job, name, act)
     if heir:
         _hand_over(conn, name, heir)
+    notifications.forget_user(conn, name, act)
     addresses_.forget_user(conn, name)
     kept_documents.forget_user(conn, name)
     groups.forget_user(conn, name)

@@ -38,5 +38,6 @@ def test_keys_with_secrets_have_no_flag() -> None:
         "api.tokens",
         "api.users",
         "audit.webhook_secret",
+        "notifications.smtp_password",
         "storage.options",
     }

@@ -243,10 +243,7 @@ def test_a_prerequisite_has_the_version_of_the_page_by_default() -> None:
 
 
 def test_what_nothing_follows_is_told() -> None:
-    extras = "extras:\n  jobStatusChangeNotification: {running: true}\n  hivedScheduler: {gangReleaseEnable: true}\n"
-    assert codes(read(extras)) == [
-        ("gang-release-unused", "$.extras.hivedScheduler.gangReleaseEnable"),
-        ("notification-unused", "$.extras.jobStatusChangeNotification"),
-    ]
-    off = "extras:\n  jobStatusChangeNotification: {running: false}\n  hivedScheduler: {gangReleaseEnable: false}\n"
+    extras = "extras:\n  hivedScheduler: {gangReleaseEnable: true}\n"
+    assert codes(read(extras)) == [("gang-release-unused", "$.extras.hivedScheduler.gangReleaseEnable")]
+    off = "extras:\n  hivedScheduler: {gangReleaseEnable: false}\n"
     assert read(off).warnings == ()

@@ -406,7 +406,7 @@ extras:
         StorageMount(name="blob", mount_path="/data"),
     )
     assert document.spec.extras == {"ours": {"list": [1, "a", None, 1.5], "on": True}}
-    assert codes(document) == ["notification-unused"]
+    assert codes(document) == []
 
 
 def test_an_empty_list_of_storages_asks_for_what_there_is_not() -> None:

@@ -52,6 +52,12 @@ from pai_backend.store.submission_keys import SubmissionKey
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
 MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
+UNHEARD = DocumentWarning(
+    code="notification-unused",
+    path="$.extras.jobStatusChangeNotification",
+    message="you have not said how you want to be told, so you are not",
+    hint="Say it by `pai notify add`, also while the job runs.",
+)
 MAX_KEY = 255
 """Characters of an Idempotency-Key."""
 _READS_AS_UID = "has the form of a job uid (j and 16 hexadecimal digits), which is reserved"
@@ -101,13 +107,13 @@ class JobService:
         key = _submission_key(terms, text, filename)
         await self._ctx.need_account(user)
         job = new_job(user.name, spec, warnings, self._ctx.clock())
-        events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
+        submitted = {"user": user.name, "name": spec.name, "notify": list(spec.notify)}
         return await self._ctx.store.jobs.submit(
             job,
             text,
             filename,
             document_type(filename, text),
-            events,
+            [NewEvent("job.submitted", submitted)],
             secrets=document.secrets,
             replace=terms.replace,
             key=key,
@@ -235,6 +241,8 @@ class JobService:
         Raises DocumentError where a value is masked and that job has none, NoSuchJob when it is not the user's.
         """
         document, warnings = await self.read(user, text, filename)
+        if document.spec.notify and not await self._ctx.store.notifications.of_user(user.name):
+            warnings += (UNHEARD,)
         if secrets_of is None:
             return with_kept(document), warnings
         job = await self.find(user, secrets_of)

@@ -209,6 +209,8 @@ def _site(components: Components, base_url: str) -> Site:
         name=settings.cluster_name,
         version=components.version,
         engine=settings.engine.kind,
+        sends_mail=bool(settings.notifications.smtp_host),
+        mail_domains=tuple(each.lower() for each in settings.notifications.mail_domains),
         base_url=base_url.rstrip("/"),
         service_domain=settings.api.service_domain,
         virtual_clusters=settings.virtual_clusters,

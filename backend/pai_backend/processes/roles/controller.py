@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pai_backend.access.ports import PortRange
 from pai_backend.config.audit import AuditSettings
+from pai_backend.config.notifications import NotificationSettings
 from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.controller import Controller, ControllerOptions
@@ -22,6 +23,8 @@ from pai_backend.controller.audit_keeper import AuditRules
 from pai_backend.controller.audit_sinks import AuditSink, Syslog, Webhook
 from pai_backend.controller.configuring import Setting
 from pai_backend.controller.figures import ClusterFigures
+from pai_backend.controller.notice_sending import MailServer, NoticeSender
+from pai_backend.controller.posting import Poster
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
 from pai_backend.engine.local.retention import FolderRetention, KeepRule
@@ -118,6 +121,7 @@ async def _run(components: Components, ready: ReadyLine, figures: ClusterFigures
         figures=figures,
         grants=settings.cluster.grants,
         audit=audit_rules(settings.audit),
+        notices=notice_sender(settings.notifications),
     )
     if not options.default_fs_uri:
         log.warning(
@@ -157,6 +161,16 @@ def audit_rules(settings: AuditSettings) -> AuditRules:
     if settings.syslog:
         sinks.append(Syslog(settings.syslog))
     return AuditRules(timedelta(days=settings.keep_days) if settings.keep_days else None, sinks)
+
+
+def notice_sender(settings: NotificationSettings) -> NoticeSender:
+    """What tells users of their jobs, by the settings."""
+    server = None
+    if settings.smtp_host:
+        password = settings.smtp_password.get_secret_value() if settings.smtp_password is not None else ""
+        place = settings.smtp_host, settings.smtp_port, settings.smtp_security
+        server = MailServer(*place, settings.mail_from, settings.smtp_user, password)
+    return NoticeSender(Poster(settings.networks), server, lambda: datetime.now(UTC))
 
 
 def api_url(settings: Settings) -> str | None:

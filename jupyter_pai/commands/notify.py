@@ -1,0 +1,128 @@
+"""``notify``: messages about jobs by mail, a webhook or a chat."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any, cast
+from urllib.parse import quote
+
+from jupyter_pai import render
+from jupyter_pai.commands.keys import duration
+from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.session import asked
+from jupyter_pai.commands.users import ask
+from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.verbs import GROUPS, argument, flag, verb
+
+GROUPS["notify"] = "Messages about your jobs by mail, a webhook or a chat: add, list, test, remove"
+
+PATH = "/api/v2/notifications"
+CHANNELS = ("mail", "webhook", "slack", "teams", "feishu", "dingtalk")
+NEWS = (
+    "started", "waited", "succeeded", "failed", "stopped", "retried", "preempted", "kept", "idle", "gpus-idle",
+)  # fmt: skip
+ANSWER_S = 40.0
+LOOK_S = 0.5
+
+ID = argument("id", help="its id, as `pai notify list` shows it")
+
+
+@verb(
+    "notify add",
+    argument("channel", choices=CHANNELS, help="how they come"),
+    argument("to", nargs="?", help="a mail address, by default your account's; or a URL, or - to read it from stdin"),
+    argument(
+        "--on",
+        action="append",
+        default=[],
+        choices=NEWS,
+        help="which news, as often as needed; default: succeeded, failed, preempted, kept, idle, gpus-idle",
+    ),
+    argument(
+        "--waited", type=duration, metavar="TIME", help="for --on waited: from which time on, such as 2h; default: 1h"
+    ),
+    flag("--secret-stdin", help="read the secret that messages are signed with from the standard input"),
+    shell_only=True,
+)
+def add(args: argparse.Namespace, out: Output) -> int:
+    """Get messages about your jobs from now on: by mail, a webhook, or in a chat by the URL that its bot has.
+
+    A document with `jobStatusChangeNotification` adds to them for its own job.
+    """
+    given = {
+        "channel": args.channel,
+        "to": _line("URL or address") if args.to == "-" else args.to,
+        "secret": _line("secret") if args.secret_stdin else None,
+        "news": list(dict.fromkeys(args.on)) or None,
+        "waitedS": args.waited,
+    }
+    value = {name: each for name, each in given.items() if each is not None}
+    made = cast(dict[str, Any], asked(lambda api: ask(api, "POST", PATH, value)))
+    told = f"From now on {made['channel']} ({made['place']}) has: {', '.join(made['news'])}."
+    out.result(made, f"{told}\n`pai notify test {made['id']}` sends a message now.")
+    return OK
+
+
+def _line(what: str) -> str:
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise ClientError(f"There is no {what} on the standard input.", code="InvalidParametersError")
+    return line
+
+
+@verb("notify list")
+def list_notifications(args: argparse.Namespace, out: Output) -> int:
+    """Your notifications, and whether the last message arrived."""
+    found = _all()
+    rows = [(each["id"], each["channel"], each["place"], " ".join(each["news"]), _state(each)) for each in found]
+    out.result(found, render.table(("ID", "CHANNEL", "TO", "NEWS", "LAST MESSAGE"), rows))
+    return OK
+
+
+@verb("notify test", ID)
+def test(args: argparse.Namespace, out: Output) -> int:
+    """Send a message now, and say whether it arrived."""
+    before = _one(args.id)
+    asked(lambda api: ask(api, "POST", f"{PATH}/{quote(args.id, safe='')}/test"))
+    end = time.monotonic() + ANSWER_S
+    while (now := _one(args.id))["triedAt"] == before["triedAt"]:
+        if time.monotonic() > end:
+            raise ClientError(
+                "The message has not been sent yet.", code="UnavailableError", hint="`pai notify list` tells more."
+            )
+        time.sleep(LOOK_S)
+    if now["trouble"]:
+        raise ClientError(f"The message did not arrive: {now['trouble']}.", code="UnavailableError")
+    out.result(now, f"A message has arrived at {now['place']}.")
+    return OK
+
+
+@verb("notify remove", ID)
+def remove(args: argparse.Namespace, out: Output) -> int:
+    """Remove a notification."""
+    asked(lambda api: ask(api, "DELETE", f"{PATH}/{quote(args.id, safe='')}"))
+    out.result({"removed": args.id}, f"Removed {args.id}.")
+    return OK
+
+
+def _all() -> list[dict[str, Any]]:
+    return cast(list[dict[str, Any]], asked(lambda api: ask(api, "GET", PATH))["data"])
+
+
+def _one(id_: str) -> dict[str, Any]:
+    for each in _all():
+        if each["id"] == id_:
+            return each
+    raise ClientError(
+        f"You have no notification {id_!r}.", code="NoNotificationError", hint="`pai notify list` shows yours."
+    )
+
+
+def _state(each: dict[str, Any]) -> str:
+    if each["trouble"]:
+        kept = f"; {each['waiting']} wait" if each["waiting"] else ""
+        lost = f"; {each['lost']} were given up" if each["lost"] else ""
+        return f"did not arrive: {each['trouble']}{kept}{lost}"
+    return f"arrived {render.clock(each['sentAt'])}" if each["sentAt"] else "none yet"
