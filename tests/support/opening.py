@@ -33,7 +33,10 @@ START_S = 120
 MISSING = 404
 LARGE_BYTES = 200 << 20
 # Random, so that no hop can make it smaller.
-MAKE_LARGE = f"head -c {LARGE_BYTES} /dev/urandom > large.bin && sha256sum large.bin > sum.txt"
+# Once for all who open this job.
+MAKE_LARGE = (
+    f"{{ [ -s sum.txt ] || {{ head -c {LARGE_BYTES} /dev/urandom > large.bin && sha256sum large.bin > sum.txt; }}; }}"
+)
 PORT = "$PAI_CONTAINER_HOST_web_PORT_LIST"
 # What leads to this machine's loopback for the browser of another machine: nothing.
 ELSEWHERE = "MAP *.localhost 127.0.0.2"
@@ -115,7 +118,7 @@ class Visit:
         terminal.locator(".jp-Terminal .xterm-helper-textarea").wait_for(state="attached")
         terminal.locator(".jp-Terminal").click()
         done = f"done-{uuid.uuid4().hex[:8]}"  # others may have used the terminal of this job
-        terminal.keyboard.type(f"{MAKE_LARGE} && mkdir {done}\n")
+        terminal.keyboard.type(f"({MAKE_LARGE}) && mkdir {done}\n")
         expect(service.get_by_text(done)).to_be_visible()
         assert not self.missing
         self.download(service)

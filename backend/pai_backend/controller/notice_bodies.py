@@ -62,7 +62,7 @@ def mail(to: str, sender: str, message: str, notices: Sequence[Notice], now: dat
     made["From"], made["To"] = sender, to
     made["Subject"] = f"[pai] {subject(notices)}"
     made["Date"] = format_datetime(now)
-    made["Message-ID"] = f"<{message}@{sender.rpartition('@')[2].rstrip('>')}>"
+    made["Message-ID"] = f"<{message}@{sender.rpartition('@')[2]}>"
     made["Auto-Submitted"] = "auto-generated"  # RFC 3834 §5: nothing answers it by itself
     made.set_content(f"{text(notices)}\n\n-- \nYou asked for this by `pai notify`, which also ends it.\n")
     return made

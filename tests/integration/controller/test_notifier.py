@@ -19,7 +19,7 @@ import tornado.netutil
 import tornado.web
 
 from pai_backend.controller import notifier
-from pai_backend.controller.notice_sending import MailServer as Hands
+from pai_backend.controller.mailing import MailServer as Hands
 from pai_backend.controller.notice_sending import NoticeSender
 from pai_backend.controller.notifier import Notifier
 from pai_backend.controller.posting import Poster

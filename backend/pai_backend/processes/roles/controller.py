@@ -23,7 +23,7 @@ from pai_backend.controller.audit_keeper import AuditRules
 from pai_backend.controller.audit_sinks import AuditSink, Syslog, Webhook
 from pai_backend.controller.configuring import Setting
 from pai_backend.controller.figures import ClusterFigures
-from pai_backend.controller.notice_sending import MailServer, NoticeSender
+from pai_backend.controller.notice_sending import NoticeSender
 from pai_backend.controller.posting import Poster
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
@@ -167,6 +167,8 @@ def notice_sender(settings: NotificationSettings) -> NoticeSender:
     """What tells users of their jobs, by the settings."""
     server = None
     if settings.smtp_host:
+        from pai_backend.controller.mailing import MailServer
+
         password = settings.smtp_password.get_secret_value() if settings.smtp_password is not None else ""
         place = settings.smtp_host, settings.smtp_port, settings.smtp_security
         server = MailServer(*place, settings.mail_from, settings.smtp_user, password)
