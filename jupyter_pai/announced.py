@@ -26,4 +26,6 @@ def tell(client: Client, say: Callable[[str], None]) -> None:
 def text_of(found: AnnouncementWire) -> str:
     """An announcement, with who made it and until when."""
     until = f" until {render.clock(found['until'])}" if found["until"] else ""
-    return f"Announced by {found['by']}{until}: {found['text']}"
+    begins = found["noStartsFrom"]
+    held = f"\nFrom {render.clock(begins)} on no job starts; running jobs go on." if begins else ""
+    return f"Announced by {found['by']}{until}: {found['text']}{held}"

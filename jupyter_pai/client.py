@@ -296,9 +296,15 @@ class AsyncClient:
         """What administrators announce to all users now; None: nothing."""
         return cast(Announced, await self._json("GET", _ANNOUNCEMENT))["announcement"]
 
-    async def announce(self, text: str, *, lifetime_s: int | None = None) -> None:
-        """Announce this to all users in place of it, until it is ended or for so many seconds. Raises Denied."""
-        await self._json("PUT", _ANNOUNCEMENT, value={"text": text, "lifetimeS": lifetime_s})
+    async def announce(
+        self, text: str, *, lifetime_s: int | None = None, no_starts_from: datetime | None = None
+    ) -> None:
+        """Announce this to all users in place of it, until it is ended or for so many seconds. Raises Denied.
+
+        With ``no_starts_from`` it is a maintenance: from then on no job starts.
+        """
+        begins = None if no_starts_from is None else no_starts_from.isoformat()
+        await self._json("PUT", _ANNOUNCEMENT, value={"text": text, "lifetimeS": lifetime_s, "noStartsFrom": begins})
 
     async def end_announcement(self) -> None:
         """Announce nothing. Raises Denied."""

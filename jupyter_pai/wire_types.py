@@ -20,6 +20,7 @@ class AnnouncementWire(TypedDict):
     until: str | None
     by: str
     at: str
+    noStartsFrom: str | None
 
 
 class AuditEventWire(TypedDict):

@@ -113,7 +113,8 @@ describe('the job list', () => {
       text: 'Off on Friday.',
       by: 'root',
       at: '2026-11-22T10:00:00Z',
-      until: null
+      until: null,
+      noStartsFrom: null as string | null
     };
     const asked = () =>
       server.requests.filter(each => each.path === 'announcement').length;
@@ -123,9 +124,15 @@ describe('the job list', () => {
     await show();
     const shown = host.querySelector('.jp-pai-JobList-notice')?.textContent;
     expect(shown).toBe('Off on Friday.Announced by root');
+    notice.noStartsFrom = '2026-11-27T10:00:00Z';
+    await model.refresh();
+    await until(() => model.state.announcement?.noStartsFrom !== null);
+    await show();
+    const held = host.querySelector('.jp-pai-JobList-notice')?.textContent;
+    expect(held).toMatch(/Off on Friday\.From .+ on no job starts/);
     server.on('GET announcement', () => json({}, 503));
     await model.refresh();
-    await until(() => asked() === 3);
+    await until(() => asked() === 4);
     expect(model.state.announcement?.text).toBe('Off on Friday.');
     server.on('GET announcement', () => json({ announcement: null }));
     await model.refresh();

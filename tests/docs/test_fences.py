@@ -44,6 +44,9 @@ NOT_RUN = {
         "docs/notifications.md",
         "pai notify add mail                                      # to the address of your account",
     ): ("tests/integration/api/test_notifications.py and app/test_notifications.py run all of them"),
+    ("docs/operations.md", 'pai announce "The storage moves." --no-starts 2026-12-01T09:00 --for 4h'): (
+        "tests/integration/api/test_announcements.py runs such a one"
+    ),
     ("docs/operations.md", "python -m pai_backend backup /backups/2026-11-24 --config backend.yaml"): (
         "tests/integration/app/test_restore_drill.py runs the page's commands"
     ),

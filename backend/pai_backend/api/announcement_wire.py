@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import Field, field_validator
+from pydantic import AwareDatetime, Field, field_validator
 
 from pai_backend.api.queries import Body
 from pai_backend.api.wire import Camel
@@ -18,6 +18,12 @@ class NewAnnouncement(Body):
     text: str = Field(max_length=2000, description="Lines of plain text.")
     lifetime_s: int | None = Field(
         default=None, ge=1, le=LONGEST_S, description="Seconds until it ends by itself; null: an administrator ends it."
+    )
+
+    no_starts_from: AwareDatetime | None = Field(
+        default=None,
+        description="A maintenance: from then on, until this ends, no job starts, and running jobs go on. `lifetimeS` "
+        "counts from then. Null: jobs start as ever.",
     )
 
     @field_validator("text")
@@ -38,6 +44,7 @@ class AnnouncementWire(Camel):
     until: datetime | None = Field(description="When it ends by itself; null: an administrator ends it.")
     by: str = Field(description="Who announced it.")
     at: datetime
+    no_starts_from: datetime | None = Field(description="From when on no job starts; null: it holds up no job.")
 
 
 class Announced(Camel):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pai_backend.access.secrecy import JobSecrets
-from pai_backend.controller.grants import Grants
+from pai_backend.controller.admission import Admission
 from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen, TaskSeen, TaskState
 from pai_backend.lifecycle.events import JobEvent, TaskDelayed, TaskExited, TaskPulling, TaskRunning, Waiting
 from pai_backend.model.ids import JobUid, TaskUid, job_of
@@ -38,7 +38,7 @@ class Batch:
     listed: bool = False
     store_changed: bool = False
     configured: Configured | None = None
-    grants: Grants | None = None
+    admission: Admission | None = None
 
 
 class Inbox:
@@ -71,9 +71,9 @@ class Inbox:
         self._batch.configured = found
         self._arrived.set()
 
-    def granted(self, found: Grants) -> None:
-        """Who may use which virtual cluster; only the newest counts."""
-        self._batch.grants = found
+    def admitted(self, found: Admission) -> None:
+        """Who may start; only the newest counts."""
+        self._batch.admission = found
         self._arrived.set()
 
     def store_changed(self) -> None:

@@ -285,7 +285,7 @@ class Controller:
                 group.create_task(tenure.watch_engine())
                 group.create_task(tenure.watch_store())
                 group.create_task(tenure.watch_configuration())
-                group.create_task(tenure.watch_grants())
+                group.create_task(tenure.watch_admission())
                 nodes = placing.placer.ledger.room.nodes
                 group.create_task(tell_other_holders(self._store, lambda: nodes if tenure.knows_nodes else None))
                 group.create_task(tenure.decide())

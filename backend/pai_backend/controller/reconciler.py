@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pai_backend.controller.admission import Admission, AdmissionWatch, is_refusal
 from pai_backend.controller.configuring import Configuring
 from pai_backend.controller.effects import Carrier
 from pai_backend.controller.figures import ClusterFigures
-from pai_backend.controller.grants import Grants, GrantsWatch, refusal_of
 from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, cleaned, job_events
 from pai_backend.controller.orphans import Orphans, is_unknown
 from pai_backend.controller.plans import Planner
@@ -81,7 +81,7 @@ class Reconciler:
     ) -> None:
         """``grants``: the virtual clusters that the settings grant users."""
         self._figures = figures
-        self._granting = GrantsWatch(store, grants)
+        self._admitting = AdmissionWatch(store, grants, clock)
         self._store = store
         self._engine = engine
         self._placing = placing
@@ -102,7 +102,7 @@ class Reconciler:
         self._successors: set[JobUid] = set()  # which wait for the end of the jobs that they replace
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
         self._results = PassResults(placing, store)
-        self._grants = Grants()
+        self._admission = Admission()
         self._look_again: datetime | None = None  # when cells have to be kept for a group, or ports be tried again
         self._seen: set[TaskUid] = set()
         self._orphans = Orphans(store, engine, planner.records, epoch=epoch, clock=clock, keep=keep_orphans)
@@ -136,9 +136,9 @@ class Reconciler:
         """Pass newer cluster configurations to the loop, for ever."""
         await self._configuring.watch(self._inbox)
 
-    async def watch_grants(self) -> None:
-        """Pass newer grants of virtual clusters to the loop, for ever."""
-        await self._granting.watch(self._inbox.granted)
+    async def watch_admission(self) -> None:
+        """Pass on to the loop who may start, for ever."""
+        await self._admitting.watch(self._inbox.admitted)
 
     async def aclose(self) -> None:
         """Stop carrying effects out; they stay open for the next tenure."""
@@ -180,7 +180,7 @@ class Reconciler:
 
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
-        self._grants = await self._granting.begin()
+        self._admission = await self._admitting.begin()
         self._placing.placer.ledger.set_leases(await self._store.ports.leases())
         jobs = await self._store.jobs.unfinished()
         self._placing.placer.recover(jobs)
@@ -191,8 +191,8 @@ class Reconciler:
     def _digest(self, batch: Batch) -> dict[JobUid, list[JobEvent]]:
         """Take nodes over, note tasks of no job, and give what the news means to each job."""
         self._newer = batch.configured or self._newer
-        if batch.grants is not None:
-            self._grants = batch.grants
+        if batch.admission is not None:
+            self._admission = batch.admission
             self._fresh.update(self._jobs)
         for name, node in batch.nodes.items():
             if node is None:
@@ -419,10 +419,10 @@ class Reconciler:
                 self._placing.placer.forget(uid)
                 continue
             tasks = to_place(job, now)
-            if tasks and (words := self._grants.refusal(job)):
+            if tasks and (words := self._admission.refusal(job)):
                 refused[uid] = words
                 tasks = ()
-            elif job.why == refusal_of(job):
+            elif is_refusal(job):
                 self._placing.placer.changed_reasons.note(uid)  # it waits for something else now
             self._placing.placer.wait(job, tasks)
         return refused

@@ -18,12 +18,20 @@ _CURRENT = select(table).order_by(table.c.at.desc(), table.c.by).limit(1)
 
 @dataclass(frozen=True)
 class Announcement:
-    """A text for all users. ``until``: when it ends by itself; None: when an administrator ends it."""
+    """A text for all users. ``until``: when it ends by itself; None: when an administrator ends it.
+
+    ``no_starts_from``: from when on no job starts while it is announced; None: it holds up no job.
+    """
 
     text: str
     until: datetime | None
     by: str
     at: datetime
+    no_starts_from: datetime | None = None
+
+    def holds_starts(self, now: datetime) -> bool:
+        """Whether no job starts now."""
+        return self.no_starts_from is not None and self.no_starts_from <= now
 
 
 def current(conn: Connection, now: datetime) -> Announcement | None:
@@ -31,14 +39,15 @@ def current(conn: Connection, now: datetime) -> Announcement | None:
     row = conn.execute(_CURRENT).one_or_none()
     if row is None or (row.until is not None and row.until <= now):
         return None
-    return Announcement(row.text, row.until, row.by, row.at)
+    return Announcement(row.text, row.until, row.by, row.at, row.no_starts_from)
 
 
-def announce(conn: Connection, text: str, until: datetime | None, act: Act) -> None:
+def announce(conn: Connection, new: Announcement, act: Act) -> None:
     """Announce this in place of what was announced."""
     conn.execute(delete(table))
-    conn.execute(insert(table), {"text": text, "until": until, "by": act.by, "at": act.at})
-    audit.note(conn, "announcement.made", act.by, "", act, detail=text)
+    conn.execute(insert(table), vars(new))
+    held = "" if new.no_starts_from is None else f"no job starts from {new.no_starts_from.isoformat()} on: "
+    audit.note(conn, "announcement.made", act.by, "", act, detail=f"{held}{new.text}")
 
 
 def end(conn: Connection, act: Act) -> None:
@@ -54,9 +63,9 @@ class Announcements(Repository):
         """What is announced now; None: nothing."""
         return await self._database.read(partial(current, now=now))
 
-    async def announce(self, text: str, until: datetime | None, act: Act) -> None:
+    async def announce(self, new: Announcement, act: Act) -> None:
         """Announce this in place of what was announced."""
-        await self._writer.run(partial(announce, text=text, until=until, act=act))
+        await self._writer.run(partial(announce, new=new, act=act))
 
     async def end(self, act: Act) -> None:
         """Announce nothing."""

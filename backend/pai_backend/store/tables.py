@@ -435,6 +435,8 @@ announcements = Table(
     Column("by", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("until", Instant),
+    # From when on no job starts; null: it holds up no job.
+    Column("no_starts_from", Instant),
     PrimaryKeyConstraint("at", "by"),
 )
 

@@ -22,6 +22,8 @@ export interface components {
             readonly by: string;
             /** Format: date-time */
             readonly at: string;
+            /** @description From when on no job starts; null: it holds up no job. */
+            readonly noStartsFrom: string | null;
         };
         /** @description The attempts of a job, the latest first. */
         readonly AttemptList: {

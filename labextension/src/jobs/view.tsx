@@ -220,10 +220,18 @@ function Notice(props: {
   announcement: IAnnouncement;
 }): JSX.Element {
   const { trans, announcement } = props;
-  const { text, until, by } = announcement;
+  const { text, until, by, noStartsFrom } = announcement;
   return (
     <div className="jp-pai-JobList-notice" role="status">
       <p>{text}</p>
+      {noStartsFrom && (
+        <p>
+          {trans.__(
+            'From %1 on no job starts; running jobs go on.',
+            timeText(noStartsFrom)
+          )}
+        </p>
+      )}
       <small>
         {until
           ? trans.__('Announced by %1 until %2', by, timeText(until))

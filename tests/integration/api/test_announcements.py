@@ -50,9 +50,42 @@ async def test_administrators_alone_announce_and_the_audit_says_who_did(pai: Pai
 
 
 @pytest.mark.asyncio
+async def test_a_maintenance_says_from_when_on_no_job_starts(pai: Pai, api: ApiSite) -> None:
+    code, out, _ = await pai("announce", TEXT, "--no-starts", "2030-01-02T03:04", "--for", "4h", token=ROOT)
+    assert code == 0
+    assert "\nFrom 2030-01-02 03:04:00 on no job starts; running jobs go on.\n" in out
+    assert " until 2030-01-02 07:04:00: " in out
+    assert out == (await pai("list"))[2]
+    (found,) = await api.store.audit.page(AuditFilter(types=("announcement.made",)))
+    assert found.detail.startswith("no job starts from 2030-01-0")
+    document = (Path(__file__).parents[3] / "examples" / "scm-helloworld.json").read_bytes()
+    async with api.client(ALICE) as client:
+
+        async def outcome() -> object:
+            return (await client.post("/api/v2/trial", content=document)).raise_for_status().json()["outcome"]
+
+        assert await outcome() == "starts"
+        await pai("announce", TEXT, "--no-starts", "now", token=ROOT)
+        assert await outcome() == "waits"
+        for wrong in ("2030-01-02T03:04", "tomorrow"):
+            body = {"text": TEXT, "noStartsFrom": wrong}
+            async with api.client(ROOT) as root:
+                assert (await root.put(PATH, json=body)).status_code == 400, "a time without a zone"
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "words",
-    [["--end", "and a text"], ["--for", "2d"], ["--end", "--for", "2d"], [" \n "], ["\x1b[31mred"], ["a" * 2001]],
+    [
+        ["--end", "and a text"],
+        ["--for", "2d"],
+        ["--end", "--no-starts", "now"],
+        ["--no-starts", "now"],
+        ["--end", "--for", "2d"],
+        [" \n "],
+        ["\x1b[31mred"],
+        ["a" * 2001],
+    ],
 )
 async def test_what_makes_no_announcement_changes_nothing(pai: Pai, words: list[str]) -> None:
     await pai("announce", TEXT, token=ROOT)

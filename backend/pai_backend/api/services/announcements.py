@@ -8,6 +8,7 @@ from pai_backend.api.announcement_wire import Announced, AnnouncementWire, NewAn
 from pai_backend.api.context import ApiContext
 from pai_backend.api.services.rights import require_administrator
 from pai_backend.auth.users import User
+from pai_backend.store.announcements import Announcement
 from pai_backend.store.grants import Act
 
 
@@ -26,8 +27,10 @@ class AnnouncementService:
         """Announce this in place of what was announced. Raises Forbidden."""
         require_administrator(user)
         act = self._act(user)
-        until = None if new.lifetime_s is None else act.at + timedelta(seconds=new.lifetime_s)
-        await self._ctx.store.announcements.announce(new.text, until, act)
+        begins = max(act.at, new.no_starts_from or act.at)
+        until = None if new.lifetime_s is None else begins + timedelta(seconds=new.lifetime_s)
+        kept = Announcement(new.text, until, act.by, act.at, new.no_starts_from)
+        await self._ctx.store.announcements.announce(kept, act)
         return await self.current()
 
     async def end(self, user: User) -> None:

@@ -16,7 +16,7 @@ from pai_backend.model.errors import DocumentError, Forbidden, NoSuchJob, NoSuch
 from pai_backend.model.job import Job
 from pai_backend.scheduling.jobs.change import Queued, rebuilt
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.trial import Trials
+from pai_backend.scheduling.jobs.trial import Outcome, Trials
 
 
 class TrialService:
@@ -40,6 +40,9 @@ class TrialService:
             if snapshot.trials is None:
                 snapshot.trials = self._trials(snapshot)
             tried = await asyncio.to_thread(snapshot.trials.tried, job, now)
+        announced = await self._ctx.store.announcements.current(now)
+        if tried.outcome is Outcome.STARTS and announced is not None and announced.holds_starts(now):
+            return Trial(outcome=Outcome.WAITS, waiting=None)  # the announcement says why
         waiting = tried.waiting and for_user(tried.waiting, user, self._ctx.cells)
         return Trial(outcome=tried.outcome, waiting=waiting)
 

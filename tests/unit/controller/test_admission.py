@@ -1,16 +1,17 @@
-"""Jobs whose users may not use their virtual cluster any more: they wait with the reason, and others go on."""
+"""Who may not start waits with the reason: jobs of users without the right, and all jobs in a maintenance."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from pai_backend.controller.grants import Grants
+from pai_backend.controller.admission import Admission
 from pai_backend.model.account import Account, Directory, Group, VcGrants
 from pai_backend.model.job import Job, NewEvent, State
+from pai_backend.store.announcements import Announcement
 from pai_backend.store.grants import Act, GroupUpdate, UserUpdate
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_spec, make_uid
@@ -74,6 +75,53 @@ async def test_a_later_controller_lets_it_wait_too_and_a_stop_is_a_stop(tmp_path
             await lab.running(held)
 
 
+def _off(begins: datetime, lasts_s: float | None = None) -> Announcement:
+    until = None if lasts_s is None else begins + timedelta(seconds=lasts_s)
+    return Announcement("The storage\nmoves.", until, "root", ACT.at, begins)
+
+
+def is_held(job: Job) -> bool:
+    return job.state is State.WAITING and job.why.startswith("maintenance: no job starts")
+
+
+@pytest.mark.asyncio
+async def test_in_a_maintenance_no_job_starts_and_who_runs_goes_on(tmp_path: Path) -> None:
+    async with cluster(tmp_path, lab_node("carol", gpus=2)) as lab:
+        first = await lab.running(await lab.submit(on_gpu()))
+        await lab.store.announcements.announce(_off(datetime.now(UTC) + timedelta(days=1)), ACT)
+        second = await lab.running(await lab.submit(on_gpu()))
+        third = await lab.until((await lab.submit(on_gpu())).uid, lambda now: bool(now.why))
+        await lab.store.announcements.announce(_off(datetime.now(UTC)), ACT)
+        third = await lab.until(third.uid, is_held)
+        assert third.why == "maintenance: no job starts until root ends it: The storage moves."
+        for runs in (first, second):
+            assert (await lab.store.jobs.get(runs.uid)).state is State.RUNNING
+        await lab.engine.exit(first.tasks[0].uid, 0)
+        await lab.final(first)
+        assert is_held(await lab.store.jobs.get(third.uid)), "though a GPU is free"
+        await lab.store.announcements.end(ACT)
+        assert (await lab.running(third)).why == ""
+
+
+@pytest.mark.asyncio
+async def test_a_maintenance_begins_and_ends_by_the_clock_and_for_later_controllers(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        engine = ScriptedEngine(lab_node("carol", gpus=1))
+        lab = Cluster(store, engine)
+        async with controlled(store, engine):
+            first = await lab.running(await lab.submit(on_gpu()))
+            second = await lab.until((await lab.submit(on_gpu())).uid, lambda now: bool(now.why))
+            await store.announcements.announce(_off(datetime.now(UTC) + timedelta(seconds=1.5)), ACT)
+            assert not is_held(await store.jobs.get(second.uid))
+            await lab.until(second.uid, is_held)
+            await engine.exit(first.tasks[0].uid, 0)
+            await lab.final(first)
+        await store.announcements.announce(_off(datetime.now(UTC), 3.0), ACT)
+        async with controlled(store, engine):
+            await lab.running(second)
+        assert await store.announcements.current(datetime.now(UTC)) is None
+
+
 @pytest.mark.asyncio
 async def test_cells_that_are_kept_for_it_are_given_up(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
@@ -113,8 +161,8 @@ def test_who_may_use_a_virtual_cluster(
     directory: Directory, admins: tuple[str, ...], settled: dict[str, tuple[str, ...]], user: str, may: bool
 ) -> None:
     job = make_job(user=user, spec=make_spec(virtual_cluster="default"))
-    grants = Grants(directory, frozenset(admins), settled)
-    assert [grants.refusal(job) == "" for _ in range(2)] == [may, may]
+    admission = Admission(None, directory, frozenset(admins), settled)
+    assert [admission.refusal(job) == "" for _ in range(2)] == [may, may]
 
 
 @pytest.mark.asyncio
