@@ -4,21 +4,26 @@ unless an administrator allows it.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
+import socket
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 
 from tornado.httpclient import AsyncHTTPClient, HTTPError, HTTPRequest
-from tornado.netutil import DefaultLoopResolver
+from tornado.netutil import Resolver
 
 Network = IPv4Network | IPv6Network
 
 ANSWER_S = 10.0
+THREADS = 8
 MOST_BYTES = 65_536
 """Of an answer."""
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -54,18 +59,24 @@ def _meant(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else ip)
 
 
-class _AllowedAlone(DefaultLoopResolver):
-    """Finds addresses that are allowed, and these are what is connected to: a name cannot mean another one later."""
+class _AllowedAlone(Resolver):
+    """Finds addresses that are allowed, and these are what is connected to: a name cannot mean another one later.
+
+    Names of users may be slow to find; threads of its own keep others from waiting for them.
+    """
 
     def initialize(self, networks: Collection[Network]) -> None:
         """Called by tornado's constructor."""
-        super().initialize()
         self._networks = networks
+        self._threads = ThreadPoolExecutor(THREADS, "names-of-users")
 
     async def resolve(self, host: str, port: int, family: Any = 0) -> list[tuple[int, Any]]:
         """Raises OSError where there is none."""
-        found = await super().resolve(host, port, family)
-        allowed = [each for each in found if is_allowed(each[1][0], self._networks)]
+        asked = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, asked)
+        allowed: list[tuple[int, Any]] = [
+            (each[0], each[4]) for each in answer if is_allowed(str(each[4][0]), self._networks)
+        ]
         if not allowed:
             raise OSError(f"{host} is not a public address, and notifications.networks does not have it")
         return allowed
@@ -100,7 +111,3 @@ class Poster:
         if answer.code == 599:  # tornado's: there was no answer
             raise PostFailed(str(answer.error or "no answer"))
         return PostAnswer(answer.code, answer.body)
-
-    def close(self) -> None:
-        """Close what is open."""
-        self._client.close()

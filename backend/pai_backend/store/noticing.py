@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
 
@@ -28,6 +28,8 @@ MOST_EVENTS = 500
 """Events that are looked at together."""
 MOST_NOTICES = 1000
 """Notices of one message."""
+LIFE = timedelta(days=1)
+"""Notices of a receiver that is away for longer are given up."""
 _EARLIER = ("job.state", "job.retry")
 
 _MARK = select(noticed.c.position)
@@ -38,6 +40,7 @@ _NEXT = (
     .limit(MOST_EVENTS)
 )
 _NEWEST = select(func.coalesce(func.max(events.c.position), 0))
+_ANY = select(notifications.c.id).limit(1)
 _WISHES = select(notifications).where(notifications.c.username.in_(bindparam("users", expanding=True)))
 _LOCKED_OUT = select(ssh_lockouts.c.username).where(ssh_lockouts.c.username.in_(bindparam("users", expanding=True)))
 _FIRST = select(events.c.job, events.c.at, events.c.payload).where(
@@ -108,7 +111,7 @@ def batch(conn: Connection) -> Batch | None:
     """The next events; None when there are none, or there are no notifications."""
     mark = conn.execute(_MARK).scalar_one_or_none()
     newest = conn.execute(_NEWEST).scalar_one()
-    if mark is None or newest <= mark:
+    if mark is None or newest <= mark or conn.execute(_ANY).first() is None:
         return None
     rows = conn.execute(_NEXT, {"after": mark}).all()
     until = rows[-1].position if len(rows) == MOST_EVENTS else newest
@@ -197,12 +200,9 @@ def _again(conn: Connection, id_: str, failed: Failure, due_: datetime, epoch: i
 
 def _given_up(conn: Connection, id_: str, failed: Failure, epoch: int) -> None:
     lease.require(conn, epoch)
-    _note(
-        conn,
-        id_,
-        failed,
-        conn.execute(delete(notices).where(_OF_MESSAGE), {"id_": id_, "message_": failed.message}).rowcount,
-    )
+    with_it = or_(notices.c.message == failed.message, notices.c.at <= failed.at - LIFE)
+    lost = conn.execute(delete(notices).where(notices.c.notification == id_, with_it)).rowcount
+    _note(conn, id_, failed, lost)
 
 
 def _note(conn: Connection, id_: str, failed: Failure, lost: int) -> None:
@@ -250,7 +250,7 @@ class Notices(Repository):
         await self._writer.run(partial(_again, id_=to, failed=failed, due_=due, epoch=epoch), announce=False)
 
     async def given_up(self, to: str, failed: Failure, epoch: int) -> None:
-        """A message has not arrived and is not tried again."""
+        """A message has not arrived and is not tried again, nor are others as old as it may be."""
         await self._writer.run(partial(_given_up, id_=to, failed=failed, epoch=epoch), announce=False)
 
 

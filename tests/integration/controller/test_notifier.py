@@ -264,6 +264,32 @@ async def test_who_is_locked_out_or_removes_it_is_told_nothing_more(store: Store
     assert texts(hook.bodies[1:]) == [("test-1", "A test.")]
 
 
+async def test_a_receiver_that_is_away_for_long_costs_a_days_notices(
+    store: Store, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifier, "MOST_TRIES", 3)
+    await wants(store, Channel.WEBHOOK, hook.url)
+    uids = [await submitted(store, number) for number in range(1, 4)]
+    hook.answers = [503] * 3
+    now = datetime.now(UTC)
+    await store.events.note(uids[0], [FAILED], now)
+    async with telling(store):
+        await until(lambda: bool(hook.bodies))
+        await store.events.note(uids[1], [FAILED], now - timedelta(days=2))
+        await store.events.note(uids[2], [FAILED], now)
+        await settled(store, (0, 2, ""))
+    assert texts(hook.bodies[-1:]) == [(f"{uids[2]}-2", "train-3 has failed: exit 1.")]
+
+
+async def test_without_notifications_nothing_is_made_of_events(store: Store, hook: Hook) -> None:
+    id_ = await wants(store, Channel.WEBHOOK, hook.url)
+    await store.notifications.remove("alice", id_, ACT)
+    await store.events.note(await submitted(store), [FAILED], NOW)
+    assert await store.notices.batch() is None
+    await wants(store, Channel.WEBHOOK, hook.url)
+    assert await store.notices.batch() is None, "what happened before is not told"
+
+
 async def test_a_controller_of_before_sends_nothing(store: Store, hook: Hook) -> None:
     await wants(store, Channel.WEBHOOK, hook.url)
     await store.events.note(await submitted(store), [FAILED], NOW)
