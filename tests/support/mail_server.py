@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from threading import Thread
+from typing import Any
 
-from aiosmtpd.smtp import SMTP, Envelope, Session
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 
 @dataclass
@@ -42,11 +44,29 @@ class MailServer:
 
 
 @asynccontextmanager
-async def mail_server() -> AsyncIterator[MailServer]:
-    """One on a free port of loopback."""
+async def mail_server(
+    tls: ssl.SSLContext | None = None, login: tuple[str, str] | None = None, *, from_first: bool = False
+) -> AsyncIterator[MailServer]:
+    """One on a free port of loopback.
+
+    With ``tls`` it takes mail after STARTTLS alone, or ``from_first`` byte on; with ``login`` of that user alone.
+    """
     taking = MailServer()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(taking, loop=loop, hostname="mail.example.org"), "127.0.0.1", 0)
+    known: dict[str, Any] = {"loop": loop, "hostname": "mail.example.org"}
+    if tls is not None and not from_first:
+        known |= {"tls_context": tls, "require_starttls": True}
+    if login is not None:
+
+        def knows(
+            server: SMTP, session: Session, envelope: Envelope, mechanism: str, given: LoginPassword
+        ) -> AuthResult:
+            known_to_it = (given.login.decode(), given.password.decode()) == login
+            return AuthResult(success=known_to_it, handled=False)
+
+        known |= {"authenticator": knows, "auth_required": True, "auth_require_tls": not from_first}
+    wrapped = tls if from_first else None
+    server = await loop.create_server(lambda: SMTP(taking, **known), "127.0.0.1", 0, ssl=wrapped)
     taking.port = server.sockets[0].getsockname()[1]
     try:
         yield taking
