@@ -69,7 +69,7 @@ async def test_without_encryption_where_it_is_wanted_nothing_is_sent() -> None:
     async with mail_server() as plain:
         for security in ("starttls", "tls"):
             with pytest.raises(NotSent) as refused:
-                await send(plain.port, security)  # type: ignore[arg-type]
+                await send(plain.port, security)
             assert not refused.value.final
     assert (plain.mails, plain.asked) == ([], 0)
 
