@@ -25,8 +25,8 @@ from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
 from pai_backend.processes.generations import SupervisorEnded, take_lock
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
+from pai_backend.store.people_tables import metadata
 from pai_backend.store.postgres import APPLICATION
-from pai_backend.store.tables import metadata
 
 SQLITE, DUMP, LOGS, ABOUT = "database.sqlite", "database.dump", "task-logs", "backup.json"
 

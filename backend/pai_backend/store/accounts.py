@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, func, insert, select, union
 
+from pai_backend.store.people_tables import accounts as table
+from pai_backend.store.people_tables import users
 from pai_backend.store.sharing import locked_out
-from pai_backend.store.tables import accounts as table
-from pai_backend.store.tables import users
 
 _ALL = select(table.c.username, table.c.admin)
 _USERS: BindParameter[str] = bindparam("users_", expanding=True)

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, delete, insert, select
 
 from pai_backend.store import audit
 from pai_backend.store.grants import Act
+from pai_backend.store.people_tables import announcements as table
 from pai_backend.store.repository import Repository
-from pai_backend.store.tables import announcements as table
 
 _CURRENT = select(table).order_by(table.c.at.desc(), table.c.by).limit(1)
 

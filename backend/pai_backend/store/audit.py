@@ -22,10 +22,10 @@ from pai_backend.store import deeds
 from pai_backend.store.cipher import Cipher, UnknownKey
 from pai_backend.store.deeds import Deed
 from pai_backend.store.grants import Act
+from pai_backend.store.people_tables import access_tokens
+from pai_backend.store.people_tables import audit_chain as chain
+from pai_backend.store.people_tables import audit_events as table
 from pai_backend.store.rows import Values
-from pai_backend.store.tables import access_tokens
-from pai_backend.store.tables import audit_chain as chain
-from pai_backend.store.tables import audit_events as table
 
 TOKEN_ID = 16
 """Digits of a token's digest that name it; they tell nothing of the token."""

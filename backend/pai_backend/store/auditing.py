@@ -14,9 +14,9 @@ from pai_backend.model.ids import JobUid
 from pai_backend.store import lease
 from pai_backend.store.audit import HEAD, LINK, ROOT, add, link, note, set_link
 from pai_backend.store.grants import MOST_LISTED, Act
+from pai_backend.store.people_tables import audit_events as table
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import audit_events as table
 
 REMEMBERED = ("user.removed", "job-key.taken")
 """Types of events that are read for more than to be shown: they stay when the chain is cut."""

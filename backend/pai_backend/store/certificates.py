@@ -13,9 +13,9 @@ from pai_backend.model.rights import from_text, to_text
 from pai_backend.store import audit
 from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act, Certificate, UserCa
+from pai_backend.store.people_tables import certificates as table
+from pai_backend.store.people_tables import secrets, user_cas
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import certificates as table
-from pai_backend.store.tables import secrets, user_cas
 
 KEPT = timedelta(days=30)
 """How long a certificate is remembered after its end; the audit keeps its serial for ever."""

@@ -16,10 +16,10 @@ from pai_backend.store import events, lease, tally
 from pai_backend.store.base import NewEvent, job_key_slots, peer_key_slot, slot
 from pai_backend.store.deletion import FRESH, TOLD, Deletion, DeletionCause, Retention
 from pai_backend.store.lookup import no_such_job
+from pai_backend.store.people_tables import certificates, shares, user_keys
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import (
-    certificates,
     deletions,
     documents,
     explanations,
@@ -29,11 +29,9 @@ from pai_backend.store.tables import (
     login_starts,
     orphans,
     port_leases,
-    shares,
     submission_keys,
     task_keys,
     tasks,
-    user_keys,
 )
 from pai_backend.store.tables import events as event_log
 

@@ -11,10 +11,10 @@ from pai_backend.model.account import Account
 from pai_backend.model.errors import Forbidden
 from pai_backend.store import groups, users
 from pai_backend.store.grants import Act, UserUpdate
+from pai_backend.store.people_tables import accounts as configured
+from pai_backend.store.people_tables import external_users as table
+from pai_backend.store.people_tables import users as added
 from pai_backend.store.repository import Repository
-from pai_backend.store.tables import accounts as configured
-from pai_backend.store.tables import external_users as table
-from pai_backend.store.tables import users as added
 
 _NAME: BindParameter[str] = bindparam("username_")
 _ONE = select(table.c.subject).where(table.c.username == _NAME, table.c.issuer == bindparam("issuer_"))

@@ -13,10 +13,10 @@ from pai_backend.model.account import ADMINS, EVERYONE, Account, Directory, Grou
 from pai_backend.model.errors import GroupExists, InvalidParameters, NoSuchGroup
 from pai_backend.store import audit, sharing
 from pai_backend.store.grants import Act, GroupUpdate
+from pai_backend.store.people_tables import group_members, users, vc_grants
+from pai_backend.store.people_tables import groups as table
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import group_members, users, vc_grants
-from pai_backend.store.tables import groups as table
 
 Kind = Literal["user", "group"]
 

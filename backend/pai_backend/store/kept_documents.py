@@ -15,8 +15,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from pai_backend.model.errors import InvalidParameters, NoSuchFile
 from pai_backend.store.cipher import Sealed
+from pai_backend.store.people_tables import kept_documents
 from pai_backend.store.repository import Repository
-from pai_backend.store.tables import kept_documents
 
 MOST = 100
 """Documents that a user may keep of each kind."""

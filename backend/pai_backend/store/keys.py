@@ -14,9 +14,9 @@ from pai_backend.model.ids import JobUid
 from pai_backend.store import audit
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
+from pai_backend.store.people_tables import user_keys
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import user_keys
 
 _KEYS = select(user_keys).order_by(user_keys.c.added_at, user_keys.c.fingerprint)
 _KEYS_OF = _KEYS.where(user_keys.c.username == bindparam("username_"))

@@ -20,7 +20,8 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from pai_backend.model.job import State
 from pai_backend.store.base import JobFilter
-from pai_backend.store.tables import Instant, jobs
+from pai_backend.store.columns import Instant
+from pai_backend.store.tables import jobs
 from pai_backend.store.tally import Tally, owned
 
 FEW = 1000

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, select
 
 from pai_backend.model.errors import Unavailable
-from pai_backend.store.tables import metadata
+from pai_backend.store.people_tables import metadata
 
 HEAD = "0024"
 """The revision that ``tables`` describes: the newest file in ``migrations/versions``."""

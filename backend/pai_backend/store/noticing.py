@@ -20,9 +20,10 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select,
 from pai_backend.model.notification import TELLING, JobNews, News, Notice, Told, Wish
 from pai_backend.store import lease
 from pai_backend.store.notifications import Notification, Target, read
+from pai_backend.store.people_tables import noticed, notices, notifications, ssh_lockouts
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import events, noticed, notices, notifications, ssh_lockouts
+from pai_backend.store.tables import events
 
 MOST_EVENTS = 500
 """Events that are looked at together."""

@@ -15,10 +15,11 @@ from pai_backend.model.notification import Channel, News
 from pai_backend.store import audit
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.grants import Act
+from pai_backend.store.people_tables import noticed, notices
+from pai_backend.store.people_tables import notifications as table
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import events, noticed, notices
-from pai_backend.store.tables import notifications as table
+from pai_backend.store.tables import events
 
 MOST = 20
 """Notifications that one user may have."""

@@ -17,8 +17,9 @@ from sqlalchemy import Column, Connection, Table, bindparam, func, select, updat
 from pai_backend.store import server_secrets
 from pai_backend.store.cipher import Cipher, Sealed, UnknownKey
 from pai_backend.store.database import Database
+from pai_backend.store.people_tables import audit_chain, kept_documents, notifications, secrets
 from pai_backend.store.rows import Values
-from pai_backend.store.tables import audit_chain, documents, kept_documents, notifications, secrets, task_keys
+from pai_backend.store.tables import documents, task_keys
 
 MARK = "sealed"
 """Name of the secret that the first process stores, so that a database says from then on whose keys it needs."""

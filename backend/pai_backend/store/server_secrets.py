@@ -8,8 +8,8 @@ from functools import partial
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from pai_backend.store.cipher import Sealed
+from pai_backend.store.people_tables import claims, secrets
 from pai_backend.store.repository import Repository
-from pai_backend.store.tables import claims, secrets
 
 _SECRET = select(secrets.c.value).where(secrets.c.name == bindparam("name_"))
 _SECRET_NAMES = select(secrets.c.name).where(secrets.c.name.between(bindparam("first_"), bindparam("last_")))

@@ -16,9 +16,10 @@ from pai_backend.model.rights import from_text, to_text, words_of
 from pai_backend.store import audit
 from pai_backend.store.grants import GROUP, Act, Share
 from pai_backend.store.lookup import no_such_job
+from pai_backend.store.people_tables import accounts, group_members, ssh_lockouts, users
+from pai_backend.store.people_tables import shares as table
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import accounts, group_members, jobs, ssh_lockouts, users
-from pai_backend.store.tables import shares as table
+from pai_backend.store.tables import jobs
 
 MOST_LINKS = 100
 """Of one job, that count."""

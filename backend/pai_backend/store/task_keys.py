@@ -18,8 +18,9 @@ from pai_backend.store.base import job_key_slots, peer_key_slot
 from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act, JobKey
 from pai_backend.store.lookup import no_such_job
+from pai_backend.store.people_tables import audit_events
 from pai_backend.store.repository import Repository
-from pai_backend.store.tables import audit_events, jobs
+from pai_backend.store.tables import jobs
 from pai_backend.store.tables import task_keys as table
 
 Made: TypeAlias = tuple[Sealed, str]

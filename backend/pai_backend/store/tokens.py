@@ -12,9 +12,9 @@ from pai_backend.model.scope import Scope
 from pai_backend.store import certificates, keys, notifications, sharing, task_keys
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
+from pai_backend.store.people_tables import access_tokens
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import access_tokens
 
 SHORTEST_ID = 12
 """Digits of a digest by which a token may be named: 48 bits, more than one user's tokens will ever share."""

@@ -18,11 +18,12 @@ from pai_backend.store import addresses as addresses_
 from pai_backend.store import audit, certificates, groups, kept_documents, keys, notifications, sharing, tokens
 from pai_backend.store.grants import Act, Holdings, UserUpdate
 from pai_backend.store.kept_documents import Kind
+from pai_backend.store.people_tables import access_tokens, audit_events, external_users, user_keys
+from pai_backend.store.people_tables import accounts as configured
+from pai_backend.store.people_tables import kept_documents as kept_documents_
+from pai_backend.store.people_tables import users as table
 from pai_backend.store.rows import Values
-from pai_backend.store.tables import access_tokens, addresses, audit_events, external_users, jobs, user_keys
-from pai_backend.store.tables import accounts as configured
-from pai_backend.store.tables import kept_documents as kept_documents_
-from pai_backend.store.tables import users as table
+from pai_backend.store.tables import addresses, jobs
 
 _REMOVED = "user.removed"
 

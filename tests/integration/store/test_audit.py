@@ -23,8 +23,8 @@ from pai_backend.store.cipher import key_id, new_key
 from pai_backend.store.deeds import Deed, doing
 from pai_backend.store.grants import Act
 from pai_backend.store.keyring import GivenKeys, KeyFile, KeySource
+from pai_backend.store.people_tables import groups as table
 from pai_backend.store.sql import Store
-from pai_backend.store.tables import groups as table
 from pai_backend.testing.builders import make_job, make_uid
 from tests.integration.store.test_opening import empty
 from tests.support.sealing import KEYS

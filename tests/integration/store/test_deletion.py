@@ -16,8 +16,8 @@ from pai_backend.store.base import CannotTakeBack, JobFilter, Sight, UserKey, pe
 from pai_backend.store.deletion import FRESH, TOLD, Deletion, DeletionCause, Retention
 from pai_backend.store.grants import Act, Certificate, Share
 from pai_backend.store.orphans import Orphan
+from pai_backend.store.people_tables import metadata
 from pai_backend.store.sql import Store
-from pai_backend.store.tables import metadata
 from pai_backend.store.taking_back import LostJob
 from pai_backend.testing.builders import T0, make_job, make_uid
 

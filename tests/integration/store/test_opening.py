@@ -21,9 +21,9 @@ from pai_backend.model.errors import Bug, InvalidParameters, Unavailable
 from pai_backend.store import migrate, sqlite
 from pai_backend.store.base import JobFilter
 from pai_backend.store.database import Database
+from pai_backend.store.people_tables import metadata
 from pai_backend.store.postgres import PostgresBacking
 from pai_backend.store.sql import Store
-from pai_backend.store.tables import metadata
 from pai_backend.testing.builders import make_job
 from pai_backend.testing.free_ports import free_port
 from tests.support.postgres import PostgresServer

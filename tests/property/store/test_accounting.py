@@ -15,7 +15,7 @@ from pai_backend.model.accounting import By, Period, Total, changes, stay_of, to
 from pai_backend.model.job import Job, Phase
 from pai_backend.model.node import Placement
 from pai_backend.store.accounting import Change, note, periods
-from pai_backend.store.tables import metadata
+from pai_backend.store.people_tables import metadata
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 
 START = datetime(2026, 11, 25, 22, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from pai_backend.store import events, listing, lookup, run_times
 from pai_backend.store.base import JobFilter, Sight
 from pai_backend.store.cipher import Cipher, new_key
 from pai_backend.store.matching import Matches, look_for
-from pai_backend.store.tables import metadata
+from pai_backend.store.people_tables import metadata
 from pai_backend.store.tally import Tally
 from pai_backend.testing.builders import make_uid
 

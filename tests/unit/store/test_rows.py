@@ -12,8 +12,9 @@ from sqlalchemy.dialects import sqlite
 from pai_backend.model.errors import Bug, DocumentError
 from pai_backend.model.job import Job, State
 from pai_backend.store.cipher import Cipher, new_key
+from pai_backend.store.columns import Instant
 from pai_backend.store.rows import _COLUMN_OF, _REST, document_values, settled, task_values, to_tasks
-from pai_backend.store.tables import Instant, jobs
+from pai_backend.store.tables import jobs
 from pai_backend.testing.builders import make_job, make_role, make_spec
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from pai_backend.store.tables import metadata
+from pai_backend.store.people_tables import metadata
 
 # Batch mode: SQLite alters a table only by copying it.
 context.configure(
