@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / "tools"
-PROGRAMS = ("bash", "sh", "awk", "dirname", "mkdir", "sed", "tail", "tee", "env")
+PROGRAMS = ("bash", "sh", "awk", "cat", "dirname", "mkdir", "sed", "tail", "tee", "env")
 
 Put = Callable[[str, str], None]
 
@@ -152,11 +152,42 @@ def test_packages_come_by_their_hashes_unless_the_newest_are_asked_for(installab
     put(".venv/bin/python", 'echo "$*, constrained by $PIP_CONSTRAINT" >> calls')
     assert run(installable, "tools/install").returncode == 0
     locked, own = (installable / "calls").read_text().splitlines()[-2:]
-    assert "--require-hashes --requirement tools/locked.txt, constrained by " in locked
+    assert "pip install --progress-bar off --require-hashes --requirement tools/locked.txt, constrained by " in locked
     assert locked.endswith(" by ")
     assert "--no-deps --no-build-isolation --editable ." in own
     assert run(installable, "env", "VERSIONS=", "tools/install").returncode == 0
     assert "--editable .[dev], constrained by" in (installable / "calls").read_text().splitlines()[-1]
+
+
+LOCKED = """absl-py==2.5.1 \\
+    --hash=sha256:aa
+uv==0.13.9 \\
+    --hash=sha256:bb \\
+    --hash=sha256:cc
+wheel==0.46.0 \\
+    --hash=sha256:dd
+"""
+SETTINGS = """case "$*" in
+*"config list") echo "global.index-url='https://far/simple'"; echo ":env:.index-url='https://near/simple'"
+    echo "global.trusted-host='near'"; echo "global.timeout='60'";;
+*build/uv.txt) cat build/uv.txt >> fetched;;
+*--requirement*) echo "pip $*" >> fetched;;
+esac"""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_uv_fetches_what_is_locked_from_where_pip_would(installable: Path, put: Put, works: bool) -> None:
+    (installable / "tools/locked.txt").write_text(LOCKED)
+    put(".venv/bin/python", SETTINGS)
+    seen = "$UV_DEFAULT_INDEX ${UV_INDEX:-none} $UV_INSECURE_HOST $SSL_CERT_FILE"
+    put(".venv/bin/uv", f'echo "$* from {seen}" >> fetched; exit {0 if works else 1}')
+    done = run(installable, "env", "SSL_CERT_FILE=mine", "tools/install")
+    assert done.returncode == 0, done.stderr
+    *own, uv = (installable / "fetched").read_text().splitlines()[:4]
+    assert own == LOCKED.splitlines()[2:5]
+    assert uv.endswith("--require-hashes --requirement tools/locked.txt from https://near/simple none near mine")
+    by_pip = ["pip -m pip install --progress-bar off --require-hashes --requirement tools/locked.txt"]
+    assert (installable / "fetched").read_text().splitlines()[4:] == ([] if works else by_pip)
 
 
 def test_what_fails_is_shown_and_the_rest_named(installable: Path, put: Put) -> None:
