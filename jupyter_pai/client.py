@@ -40,6 +40,7 @@ from jupyter_pai.wire_types import (
     Summary,
     TaskUseRows,
     Ticket,
+    Trial,
     Usage,
     Validation,
     Why,
@@ -104,8 +105,10 @@ class AsyncClient:
     No call is repeated by itself, except ``submit``, and that the ``follow_`` streams go on after a broken connection.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, assistant: str = "") -> None:
+        """``assistant``: the name of a program that acts for the user by itself; the audit has it with its changes."""
         self.endpoint = endpoint
+        self._assistant = assistant
         self._http = SimpleAsyncHTTPClient(
             force_instance=True, max_clients=CONCURRENT_REQUESTS, max_buffer_size=MAX_ANSWER_BYTES
         )
@@ -135,6 +138,8 @@ class AsyncClient:
             headers["Content-Type"] = media_type
         if key:
             headers["Idempotency-Key"] = key
+        if self._assistant:
+            headers["X-Pai-Assistant"] = self._assistant
         request = HTTPRequest(
             self.endpoint.url + target(path, query),
             method=method,
@@ -211,6 +216,11 @@ class AsyncClient:
             "POST", "/api/v2/validate", query={"filename": filename}, body=document, media_type="text/plain"
         )
         return cast(Validation, streams.decoded(response.body))
+
+    async def trial(self, document: bytes) -> Trial:
+        """What would become of a document's job if it were submitted now; nothing is submitted."""
+        response = await self.request("POST", "/api/v2/trial", body=document, media_type="text/plain")
+        return cast(Trial, streams.decoded(response.body))
 
     async def jobs(
         self,

@@ -19,6 +19,7 @@ from jupyter_pai.wire_types import (
     Summary,
     TaskExitWire,
     TaskWire,
+    Waiting,
     Why,
 )
 
@@ -200,18 +201,23 @@ def why_text(why: Why) -> str:
         said = why["sentence"] or ("it does not wait" if why["state"] != "WAITING" else "nothing is known yet")
         doubt = f"\n! {safe(doubted)}" if (doubted := why.get("doubt")) else ""
         return f"{safe(why['id'])}: {safe(said)}{doubt}"
-    told = waiting["texts"]["en"]
-    lines = [f"{safe(why['id'])}: {safe(told['sentence'])}", f"  {safe(told['remedy'])}"]
-    lines.append(f"  {waiting['position']} of {waiting['waiting']} in the queue of {safe(waiting['vc'])}")
-    if waiting["startsAt"]:
-        lines.append(f"  starts about {clock(waiting['startsAt'])}. {safe(told['estimate'])}".rstrip())
-    lines += [f"  or: {change_words(change)}" for change in waiting["changes"][1:]]
+    lines = [f"{safe(why['id'])}: {safe(waiting['texts']['en']['sentence'])}", *waiting_lines(waiting)]
     if not why["current"]:
         lines.append(f"  As of {clock(why['asOf'])}: the controller does not answer now.")
     holders = [(each["group"], each["user"], each["vc"], each["priority"], each["gpus"]) for each in waiting["holders"]]
     if holders:
         lines += ["", table(("HELD BY", "USER", "VC", "PRIORITY", "GPUS"), holders)]
     return "\n".join(lines)
+
+
+def waiting_lines(waiting: Waiting) -> list[str]:
+    """What would help a waiting job, its place in the queue, and when it is expected to start."""
+    told = waiting["texts"]["en"]
+    lines = [f"  {safe(told['remedy'])}"]
+    lines.append(f"  {waiting['position']} of {waiting['waiting']} in the queue of {safe(waiting['vc'])}")
+    if waiting["startsAt"]:
+        lines.append(f"  starts about {clock(waiting['startsAt'])}. {safe(told['estimate'])}".rstrip())
+    return lines + [f"  or: {change_words(change)}" for change in waiting["changes"][1:]]
 
 
 def change_words(change: Change) -> str:

@@ -339,6 +339,9 @@ class OrphanShown(TypedDict):
     endedBy: str
 
 
+Outcome: TypeAlias = Literal["starts", "waits", "never"]
+
+
 Phase: TypeAlias = Literal[
     "queued", "pulling", "starting", "running", "backing off", "kept for debugging", "stopping", "ended"
 ]
@@ -1130,6 +1133,13 @@ class SshAnswer(TypedDict):
     gatewayHostKey: str
     certAuthority: str
     entries: list[SshEntry]
+
+
+class Trial(TypedDict):
+    """What would become of a document that is submitted now. ``waiting`` has the names that ``why`` has."""
+
+    outcome: Outcome | None
+    waiting: Waiting | None
 
 
 class Comparison(TypedDict):

@@ -44,6 +44,11 @@ NOT_RUN = {
         "docs/notifications.md",
         "pai notify add mail                                      # to the address of your account",
     ): ("tests/integration/api/test_notifications.py and app/test_notifications.py run all of them"),
+    (
+        "docs/assistants.md",
+        "pai token add assistant --scope read --for 30d           # prints a token that only looks",
+    ): ("tests/integration/api/test_scopes.py runs such a one"),
+    ("docs/assistants.md", "pai mcp --http 8090"): "tests/integration/api/test_assistants.py serves at another port",
     ("docs/operations.md", 'pai announce "The storage moves." --no-starts 2026-12-01T09:00 --for 4h'): (
         "tests/integration/api/test_announcements.py runs such a one"
     ),

@@ -55,6 +55,7 @@ LOOK_S = 1.0
 _NOT_LET = (Forbidden, LockedOut, MustChangePassword, Unauthorized)
 """Refusals that the audit has: of who asks, not of what is asked for."""
 DOCUMENT_TYPES = ("application/json", "application/yaml")
+_ASSISTANT = re.compile(r"[ -~]{1,64}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
@@ -149,6 +150,7 @@ class BaseHandler(tornado.web.RequestHandler):
             token=self.user.token[:TOKEN_ID],
             request=self.request_id,
             subject="" if self.path_is_secret else "/".join(path),
+            assistant=self._assistant(),
             told_by_store=told_by_store,
         )
         try:
@@ -160,6 +162,11 @@ class BaseHandler(tornado.web.RequestHandler):
             raise
         if not deed.written and not deed.told_by_store:
             await self.ctx.store.audit.add(deed.event())
+
+    def _assistant(self) -> str:
+        """The program that acts for the user by itself, if it says so."""
+        given = self.request.headers.get("X-Pai-Assistant", "").strip()
+        return given if _ASSISTANT.fullmatch(given) else ""
 
     def say(self, detail: str) -> None:
         """Tell the audit more about what is done."""

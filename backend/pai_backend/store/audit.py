@@ -77,7 +77,8 @@ def note(
     event = AuditEvent(type_, act.at, user, act.by, act.source, subject, job, detail)
     deed = notes.deed
     if deed is not None:
-        event = AuditEvent(**{**vars(event), "token": deed.token, "request": deed.request})
+        more = {"detail": deed.said(event.detail), "token": deed.token, "request": deed.request}
+        event = AuditEvent(**{**vars(event), **more})
         if deed.told_by_store and deed not in notes.deeds:
             notes.deeds.append(deed)
     notes.events.append(event)

@@ -34,10 +34,16 @@ class Deed:
     subject: str = ""
     job: JobUid | None = None
     detail: str = ""
+    assistant: str = ""
+    """The program that did it by itself for ``by``, as it calls itself; empty: none said so."""
     told_by_store: bool = False
     """Whether the store writes the event itself, with more in it; the deed then only says by which token."""
     written: bool = False
     """Whether the event is durable."""
+
+    def said(self, detail: str) -> str:
+        """A detail, and which assistant did it."""
+        return "; ".join(filter(None, (detail, f"assistant: {self.assistant}" if self.assistant else "")))
 
     def event(self, result: str = DONE) -> AuditEvent:
         """The event of it."""
@@ -49,7 +55,7 @@ class Deed:
             source=self.source,
             subject=self.subject,
             job=self.job,
-            detail=self.detail,
+            detail=self.said(self.detail),
             token=self.token,
             request=self.request,
             result=result,
