@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from jupyter_pai.client import AsyncClient
-from jupyter_pai.endpoint import Endpoint
+from jupyter_pai.endpoint import Endpoint, choice
 from jupyter_pai.errors import BackendAway
 
 RETRY_AFTER_FAILURE_S = 2.0
@@ -22,6 +22,7 @@ class BackendLink:
     def __init__(self, find: Callable[[], Endpoint]) -> None:
         self._find = find
         self._client: AsyncClient | None = None
+        self._choice = 0
         self._lock = asyncio.Lock()
         self._failure: tuple[float, BackendAway] | None = None
         self.established = asyncio.Event()
@@ -31,8 +32,10 @@ class BackendLink:
         return self._find()
 
     async def client(self) -> AsyncClient:
-        """The client. Raises BackendAway when there is no backend and none can be started."""
+        """The client, of another backend once that was chosen. Raises BackendAway when there is none."""
         async with self._lock:
+            if (now := choice()) != self._choice:
+                self._client, self._choice, self._failure = None, now, None
             if self._client is None:
                 self._client = AsyncClient(await self._endpoint())
                 self.established.set()

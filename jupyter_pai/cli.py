@@ -7,11 +7,13 @@ Exit codes: 0 fine, 1 the job failed, 2 usage or invalid document, 3 backend awa
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
+from jupyter_pai import contexts
 from jupyter_pai.commands import VERBS
 from jupyter_pai.commands.output import Output, abandon_stdout
 from jupyter_pai.commands.waiting import INTERRUPTED
@@ -34,9 +36,28 @@ def parser() -> argparse.ArgumentParser:
     whole = AnyOrder(prog="pai", description="Submit job documents and reach their tasks.")
     whole.add_argument("--version", nargs=0, action=_Version, help="print the version")
     common = argparse.ArgumentParser(add_help=False)
+    context = common.add_argument(
+        "--context", metavar="NAME", help="another of your backends, as `pai context list` shows"
+    )
+    context.completer = contexts.completions  # type: ignore[attr-defined]  # argcomplete looks for it
     common.add_argument("--json", action="store_true", help="print JSON on stdout, and nothing else there")
     add_verbs(whole, VERBS.values(), common=[common])
     return whole
+
+
+@contextlib.contextmanager
+def _using(context: str | None) -> Iterator[None]:
+    """Another backend than the current one, also for what is started meanwhile."""
+    before = os.environ.get("PAI_CONTEXT")
+    if context is not None:
+        os.environ["PAI_CONTEXT"] = context
+    try:
+        yield
+    finally:
+        if context is not None:
+            os.environ.pop("PAI_CONTEXT")
+            if before is not None:
+                os.environ["PAI_CONTEXT"] = before
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse(whole, sys.argv[1:] if argv is None else list(argv))
     out = Output(as_json=args.json)
     try:
-        return cast(Run, args.run)(args, out)
+        with _using(args.context):
+            return cast(Run, args.run)(args, out)
     except ClientError as error:
         out.error(error)
         return error.exit_code

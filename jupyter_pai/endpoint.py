@@ -1,8 +1,9 @@
 """Which backend to talk to: an address and a token, from the environment, a file or the private one.
 
-Order: ``PAI_URL`` with ``PAI_TOKEN`` or ``PAI_TOKEN_FILE``, or with the token that a JupyterHub gave this server
-(``PAI_TOKEN_SOURCE=jupyterhub``); then ``client.toml`` of the configuration
-directory (keys ``url`` and ``token`` or ``token_file``); else the private backend of this user.
+Order: the context that ``PAI_CONTEXT`` names (``jupyter_pai.contexts``); ``PAI_URL`` with ``PAI_TOKEN`` or
+``PAI_TOKEN_FILE``, or with the token that a JupyterHub gave this server (``PAI_TOKEN_SOURCE=jupyterhub``); then
+``client.toml`` of the configuration directory (``context``, or ``url`` and ``token`` or ``token_file``); else the
+private backend of this user.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from jupyter_pai.errors import InvalidDocument
 
 APP = "jupyter-pai"
 JUPYTERHUB = "jupyterhub"
+LOCAL = "local"
+"""The context of the private backend."""
 
 
 @dataclass(frozen=True)
@@ -133,28 +136,76 @@ def client_file() -> Path:
     return config_dir() / "client.toml"
 
 
-def from_file(path: Path) -> Endpoint | None:
-    """The backend that a ``client.toml`` names; None without the file. Raises InvalidDocument."""
-    if not path.is_file():
-        return None
+def choice() -> int:
+    """Changes whenever another backend is chosen by ``client.toml``: when it was written, in ns; 0 without it."""
+    try:
+        return client_file().stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def contexts_dir() -> Path:
+    """Where the file of each context is."""
+    return config_dir() / "contexts"
+
+
+def context_file(name: str) -> Path:
+    """The file of a context."""
+    return contexts_dir() / f"{name}.toml"
+
+
+def table_of(path: Path) -> dict[str, object]:
+    """What is in a ``client.toml`` or the file of a context. Raises InvalidDocument."""
     import tomllib
 
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidDocument(f"{path} cannot be read: {error}", code="InvalidParametersError") from error
+    if set(table) == {"context"} and isinstance(table["context"], str):
+        return table
     unknown = sorted(set(table) - {"url", "token", "token_file"})
     if unknown or not isinstance(table.get("url"), str):
         problem = f"unknown key {unknown[0]!r}" if unknown else "url is missing"
         raise InvalidDocument(
-            f"{path}: {problem}.", code="InvalidParametersError", hint="It has the keys url, and token or token_file."
+            f"{path}: {problem}.",
+            code="InvalidParametersError",
+            hint="It has the keys url, and token or token_file; or context alone.",
         )
+    return table
+
+
+def of_context(name: str) -> Endpoint | None:
+    """The backend of a context; None for the private one. Raises InvalidDocument when there is no such context."""
+    if name == LOCAL:
+        return None
+    path = context_file(name)
+    if "/" in name or not path.is_file():
+        raise InvalidDocument(
+            f"There is no context {name!r}.",
+            code="InvalidParametersError",
+            hint="`pai context list` shows all; `pai login URL --context NAME` makes one.",
+        )
+    return _endpoint_in(path, table_of(path))
+
+
+def from_file(path: Path) -> Endpoint | None:
+    """The backend that a ``client.toml`` names; None without the file. Raises InvalidDocument."""
+    if not path.is_file():
+        return None
+    table = table_of(path)
+    return of_context(str(table["context"])) if "context" in table else _endpoint_in(path, table)
+
+
+def _endpoint_in(path: Path, table: Mapping[str, object]) -> Endpoint:
+    if "context" in table:
+        raise InvalidDocument(f"{path}: url is missing.", code="InvalidParametersError")
     token = str(table.get("token") or "")
     if not token and "token_file" in table:
         token = read_token((path.parent / str(table["token_file"])).expanduser())
     if not token:
         raise InvalidDocument(f"{path}: token or token_file is missing.", code="InvalidParametersError")
-    return Endpoint(table["url"].rstrip("/"), token)
+    return Endpoint(str(table["url"]).rstrip("/"), token)
 
 
 def remote_endpoint(environ: Mapping[str, str] = os.environ, file: Path | None = None) -> Endpoint | None:
@@ -162,6 +213,8 @@ def remote_endpoint(environ: Mapping[str, str] = os.environ, file: Path | None =
 
     Raises InvalidDocument when the configuration is incomplete or malformed.
     """
+    if context := environ.get("PAI_CONTEXT"):
+        return of_context(context)
     found = _from_environment(environ)
     if found is not None:
         return found
@@ -176,8 +229,11 @@ def resolve(*, start: bool) -> Endpoint:
     Raises BackendAway when it does not run and may not or cannot be started.
     """
     remote = remote_endpoint()
-    if remote is not None:
-        return remote
+    return remote or private_endpoint(start=start)
+
+
+def private_endpoint(*, start: bool) -> Endpoint:
+    """The private backend of this user, as :func:`resolve`."""
     from jupyter_pai.embedded import Embedded
 
     private = Embedded(data_dir(), backend_config())

@@ -13,6 +13,7 @@ from traitlets import Bool, Unicode
 
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.connect_handlers import CodeHandler, ConnectHandler, DoctorHandler
+from jupyter_pai.context_handlers import ContextsHandler
 from jupyter_pai.endpoint import Endpoint, resolve
 from jupyter_pai.errors import ClientError
 from jupyter_pai.events import SCHEMA_FILE, EventFollower
@@ -113,6 +114,7 @@ class PaiExtension(ExtensionApp):
                 (r"/pai/notebooks/([^/]+)", NotebookRunHandler, route),
                 (r"/pai/sweeps", SweepsHandler, route),
                 (r"/pai/sweeps/([^/]+)", SweepHandler, route),
+                (r"/pai/contexts", ContextsHandler, route),
                 (r"/pai/kernels", KernelsHandler, {"refresher": self._refresher, "kernels": self._kernels}),
                 (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})", TerminalsHandler, route),
                 (r"/pai/terminals/([^/]+)/([^/]+)/(\d{1,6})/([^/]+)", TerminalsHandler, route),

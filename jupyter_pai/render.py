@@ -23,6 +23,7 @@ from jupyter_pai.wire_types import (
     Why,
 )
 
+NONE: Mapping[str, str] = MappingProxyType({})
 CARET_CONTEXT = 60
 """Characters of a long source line shown before and behind the place of a fault."""
 
@@ -60,13 +61,14 @@ def state_words(job: Summary | JobDetail) -> str:
     return state if phase in ("", "ended", state.lower()) else f"{state} ({phase})"
 
 
-def job_list(jobs: Sequence[Summary], shared: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The list, a job a line; ``shared`` says with whom, by uid, and is a column when there is any."""
+def job_list(jobs: Sequence[Summary], shared: Mapping[str, str] = NONE, contexts: Mapping[str, str] = NONE) -> str:
+    """The list, a job a line; ``shared`` says with whom, by uid, and ``contexts`` where: columns when there are any."""
     if not jobs:
         return "No jobs."
     marked = any(job["uid"] in shared for job in jobs)
     rows = [
         (
+            *([contexts[job["uid"]]] if contexts else []),
             job["name"],
             job["alias"],
             state_words(job),
@@ -78,8 +80,8 @@ def job_list(jobs: Sequence[Summary], shared: Mapping[str, str] = MappingProxyTy
         )
         for job in jobs
     ]
-    mark = ["SHARED WITH"] if marked else []
-    return table(("NAME", "ALIAS", "STATE", "TASKS", "GPUS", "SUBMITTED", *mark, "WHY"), rows)
+    mark, where = ["SHARED WITH"] if marked else [], ["CONTEXT"] if contexts else []
+    return table((*where, "NAME", "ALIAS", "STATE", "TASKS", "GPUS", "SUBMITTED", *mark, "WHY"), rows)
 
 
 def warning_lines(warnings: Sequence[DocumentWarning]) -> list[str]:

@@ -26,6 +26,7 @@ from datamodel_code_generator.format import Formatter
 from pydantic import TypeAdapter
 
 from jupyter_pai.connect.guide import Guide
+from jupyter_pai.context_handlers import ContextList
 from jupyter_pai.doctor.examining import DoctorReport
 from jupyter_pai.notebook_handlers import FetchedNotebook, NotebookRun
 from jupyter_pai.sweep_handlers import SubmittedSweep, SweepShown
@@ -50,6 +51,7 @@ BESIDE_REST = (
     FetchedNotebook,
     SweepShown,
     SubmittedSweep,
+    ContextList,
     Comparison,
 )
 """What the Jupyter server itself answers, what a notebook holds, what ``pai_backend simulate`` prints for ``pai``."""

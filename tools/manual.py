@@ -22,10 +22,14 @@ no job is affected, 1 when the configuration is invalid, and 2 when jobs are aff
 files 2 says that virtual clusters or nodes differ. 3 stays what it is."""
 
 PLACES = {
+    ("PAI_CONTEXT",): "A context, as `pai context list` shows them; `--context NAME` says it for one command.",
     ("PAI_URL",): "Address of a backend elsewhere.",
     ("PAI_TOKEN", "PAI_TOKEN_FILE"): "The token for `PAI_URL`, or the file that holds it.",
     ("PAI_TOKEN_SOURCE",): "`jupyterhub`: the token for `PAI_URL` is the one that a JupyterHub gave this server.",
-    ("client.toml",): ("The same for good: `url`, and `token` or `token_file`; in the user's configuration directory."),
+    ("client.toml",): (
+        "The same for good: `context`, or `url` and `token` or `token_file`; in the configuration directory, as is "
+        "`contexts/NAME.toml` of each context."
+    ),
     ("PAI_DATA_DIR",): "Directory of the private backend; beats `client.toml`.",
     ("PAI_BACKEND_CONFIG",): ("Configuration file of the private backend, else `backend.yaml` beside `client.toml`."),
     ("PAI_SSH_DIR",): "Where SSH files are written, instead of `~/.ssh`.",

@@ -34,6 +34,7 @@ STREAMS = ("all", "stdout", "stderr")
     argument("--state", help="only these states, separated by commas"),
     argument("--keyword", help="only jobs with this in their name"),
     argument("--limit", type=int, help="at most this many"),
+    flag("--all-contexts", help="those of all your backends, whichever is used"),
 )
 def list_jobs(args: argparse.Namespace, out: Output) -> int:
     """List jobs, newest first.
@@ -42,11 +43,26 @@ def list_jobs(args: argparse.Namespace, out: Output) -> int:
     """
     from jupyter_pai import broker
 
+    if args.all_contexts:
+        return _list_everywhere(args, out)
     with connected() as client:
         announced.tell(client, out.progress)
         jobs = client.jobs(state=args.state, keyword=args.keyword, limit=args.limit)
         shares = client.thread.run(broker.all_shares(client.api))
     out.result(jobs, listed(jobs, shares, chosen=bool(args.state or args.keyword)))
+    return OK
+
+
+def _list_everywhere(args: argparse.Namespace, out: Output) -> int:
+    """The jobs of all contexts, and which of them did not answer."""
+    from jupyter_pai.everywhere import jobs_everywhere
+
+    found, failures = jobs_everywhere(state=args.state, keyword=args.keyword, limit=args.limit)
+    for name, failure in failures.items():
+        out.progress(f"{name}: {failure.message} {failure.hint}".rstrip())
+    where = {job["uid"]: name for name, job in found}
+    jobs = [job for _, job in found]
+    out.result([{**job, "context": name} for name, job in found], render.job_list(jobs, contexts=where))
     return OK
 
 

@@ -1,27 +1,27 @@
-"""``login`` and ``logout``: a session at a backend elsewhere, kept in ``client.toml``."""
+"""``login``, ``logout`` and ``context``: sessions at backends elsewhere, and which of them is used."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from jupyter_pai import announced
+from jupyter_pai import announced, contexts, render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import FROM_STDIN, password_line
-from jupyter_pai.endpoint import Endpoint, client_file
+from jupyter_pai.endpoint import Endpoint, client_file, from_file, of_context
 from jupyter_pai.errors import JOB_FAILED, OK, ClientError
-from jupyter_pai.verbs import argument, flag, verb
+from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient
 
+UNCHANGED = "Nothing was changed."
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+GROUPS["context"] = "Which of your backends is used: list, use"
 
 
 @verb(
@@ -37,25 +37,29 @@ def login(args: argparse.Namespace, out: Output) -> int:
     """Sign in to a backend elsewhere; panel, notebooks and `pai` use it from now on.
 
     Where a provider of OpenID Connect signs users in, a browser opens; `--user` signs in with a password instead. A
-    session lasts 7 days, or as long as the backend says. Its token is kept in `client.toml`, readable by you alone.
+    session lasts 7 days, or as long as the backend says. Its token is kept in a file readable by you alone, one for
+    each backend: `--context` names it, by default after the host, and `pai context use` goes back to another.
     """
     from jupyter_pai.sync import Client
 
-    url, path = args.url.rstrip("/"), client_file()
-    endpoint = Endpoint(url, "")
-    before = _address(path)
-    if (
-        before not in ("", url)
-        and not args.yes
-        and not out.agreed(f"use {url}, and no longer {before}", "Nothing was changed.")
-    ):
+    url = args.url.rstrip("/")
+    name = contexts.check_name(args.context or contexts.name_for(url))
+    if (before := contexts.address(name)) not in ("", url):
+        raise ClientError(
+            f"The context {name} is {before}.",
+            code="InvalidParametersError",
+            hint="Give this one another name by --context.",
+        )
+    replaced = "" if contexts.current() is not None else contexts.own_address()
+    if replaced not in ("", url) and not args.yes and not out.agreed(f"use {url}, and forget {replaced}", UNCHANGED):
         return JOB_FAILED
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         out.progress(f"{url} is not encrypted: others on the network can read the password.")
-    answer = _signed_in(args, out, endpoint)
-    _write(path, f"url = {json.dumps(url)}\ntoken = {json.dumps(answer['token'])}\n")
-    out.result({"user": answer["user"], "url": url, "path": str(path)}, f"Signed in to {url} as {answer['user']}.")
+    answer = _signed_in(args, out, Endpoint(url, ""))
+    path = contexts.keep(name, url, answer["token"])
+    said = {"user": answer["user"], "url": url, "context": name, "path": str(path)}
+    out.result(said, f"Signed in to {url} as {answer['user']}, context {name}.")
     with Client(Endpoint(url, answer["token"])) as client:
         announced.tell(client, out.progress)
     return OK
@@ -63,11 +67,12 @@ def login(args: argparse.Namespace, out: Output) -> int:
 
 @verb("logout", shell_only=True)
 def logout(args: argparse.Namespace, out: Output) -> int:
-    """End the session of `pai login`; the private backend is used again."""
-    from jupyter_pai.endpoint import from_file
+    """End the session of `pai login`; the private backend is used again.
 
-    path = client_file()
-    endpoint = from_file(path)
+    With `--context` it ends that one's, and the context that is used stays.
+    """
+    name = args.context or contexts.current()
+    endpoint = from_file(client_file()) if name is None else of_context(name)
     if endpoint is None:
         out.result({"signedOut": False}, "You are not signed in to a backend elsewhere.")
         return OK
@@ -76,8 +81,27 @@ def logout(args: argparse.Namespace, out: Output) -> int:
     except ClientError as error:
         if error.code not in ("NoTokenError", "UnauthorizedUserError"):  # these say that it has ended already
             raise
-    path.unlink()
+    contexts.forget(name)
     out.result({"signedOut": True, "url": endpoint.url}, f"Signed out of {endpoint.url}.")
+    return OK
+
+
+@verb("context list", shell_only=True)
+def list_contexts(args: argparse.Namespace, out: Output) -> int:
+    """List your backends: the private one, and those of `pai login`; a star is at the one that is used."""
+    rows = contexts.rows()
+    shown = [("*" if each.is_current else "", each.name, each.url or "the private backend") for each in rows]
+    out.result([each.wire() for each in rows], render.table(("", "CONTEXT", "ADDRESS"), shown))
+    if variable := contexts.fixed_by():
+        out.progress(f"{variable} is set, and says which is used here.")
+    return OK
+
+
+@verb("context use", argument("name", help="its name, or local: the private backend", completer=contexts.completions))
+def use(args: argparse.Namespace, out: Output) -> int:
+    """Use a backend from now on: `pai`, notebooks, and the panel once its page is opened again."""
+    contexts.use(args.name)
+    out.result({"context": args.name}, f"From now on {args.name} is used.")
     return OK
 
 
@@ -147,22 +171,3 @@ def _asked(endpoint: Endpoint, method: str, path: str, body: bytes | None = None
     if not isinstance(found, dict):
         raise ClientError(f"{endpoint.url} is not a backend of jupyter-pai.", code="InvalidParametersError")
     return found
-
-
-def _address(path: Path) -> str:
-    """The address in a file that may be missing or broken: empty then."""
-    try:
-        return str(tomllib.loads(path.read_text(encoding="utf-8")).get("url", "")).rstrip("/")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return ""
-
-
-def _write(path: Path, text: str) -> None:
-    """Put the text in the file's place, whole or not at all, readable by its owner alone."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(new, path)

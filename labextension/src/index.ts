@@ -5,6 +5,7 @@
 import { clientPlugin } from './client/plugin';
 import { clusterPlugin } from './cluster/plugin';
 import { connectPlugin } from './connect/plugin';
+import { contextsPlugin } from './contexts/plugin';
 import { detailPlugin } from './detail/plugin';
 import { notificationsPlugin } from './jobs/notifying';
 import { jobsPlugin } from './jobs/plugin';
@@ -25,6 +26,7 @@ export default [
   notificationsPlugin,
   detailPlugin,
   connectPlugin,
+  contextsPlugin,
   submitPlugin,
   terminalPlugin,
   clusterPlugin,

@@ -12,11 +12,13 @@ import type { INotebookRequest } from './notebooks/form';
 import type { PaiError } from './problem';
 import type { ISweepRequest } from './sweeps/form';
 import type {
+  IAnnouncement,
   IAttempt,
   IClusterUse,
-  IDraft,
-  IDoctorReport,
   ICodeServer,
+  IContextList,
+  IDoctorReport,
+  IDraft,
   IFetchedNotebook,
   IFileEntry,
   IGuide,
@@ -28,7 +30,6 @@ import type {
   ILogMatches,
   IMoved,
   INotebookRun,
-  IAnnouncement,
   IOrphan,
   IReleased,
   IShare,
@@ -111,6 +112,8 @@ export namespace CommandIDs {
   export const openSweep = 'pai:open-sweep';
   /** Submit the open document as a sweep. */
   export const submitSweep = 'pai:submit-sweep';
+  /** Use another backend, after asking which. */
+  export const switchContext = 'pai:switch-context';
   /** Start a job and a notebook that computes in it. */
   export const newKernel = 'pai:new-kernel';
 }
@@ -348,6 +351,10 @@ export interface IPaiClient {
   sweep(name: string): Promise<ISweepShown>;
   /** Submit all jobs of a sweep again, as a sweep of another name. */
   cloneSweep(name: string, copy: string): Promise<ISubmittedSweep>;
+  /** The user's backends. */
+  contexts(): Promise<IContextList>;
+  /** Use another backend from now on. */
+  useContext(name: string): Promise<IContextList>;
   /** Events of all jobs, from `position` on or from now. */
   allEvents(position: number | string | null): WebSocket;
   /** Events of one job after number `after`. */

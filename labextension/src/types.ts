@@ -53,6 +53,7 @@ export type {
   MadeLink as IMadeLink,
   ShareWire as IShare,
   State as JobState,
+  ContextList as IContextList,
   SubmittedSweep as ISubmittedSweep,
   Summary as IJobSummary,
   SweepShown as ISweepShown,

@@ -94,10 +94,11 @@ def test_users_of_the_provider_sign_in_and_have_its_groups(site: Site) -> None:
         site.provider.sign_in(site.page, "ann")
         site.page.get_by_text("pai goes on in your terminal.").wait_for()
         out, _ = login.communicate(timeout=LIMIT_S)
-        assert out == f"Signed in to {site.backend.url} as ann.\n"
+        assert out.startswith(f"Signed in to {site.backend.url} as ann, context ")
         assert (site.root / "ann" / "address").read_text().strip() == address
         assert site.said("ann", "list") == "No jobs.\n"
-        kept = (site.root / "ann" / "config" / "jupyter-pai" / "client.toml").read_text()
+        contexts = site.root / "ann" / "config" / "jupyter-pai" / "contexts"
+        (kept,) = (path.read_text() for path in contexts.iterdir())
         assert address.partition("state=")[2][:43] not in kept
 
         site.page.context.clear_cookies()
@@ -106,7 +107,7 @@ def test_users_of_the_provider_sign_in_and_have_its_groups(site: Site) -> None:
         ((where, code),) = re.findall(r"Open (\S+) in any browser and enter the code (\S+)\.", login.stderr.readline())
         site.provider.sign_in_by_code(site.page, where, code, "olga")
         out, _ = login.communicate(timeout=LIMIT_S)
-        assert out == f"Signed in to {site.backend.url} as olga.\n"
+        assert out.startswith(f"Signed in to {site.backend.url} as olga, context ")
 
         users = {each["username"]: each for each in root.get("/api/v2/users").json()}
         assert (users["ann"]["admin"], users["olga"]["admin"]) == (False, True)

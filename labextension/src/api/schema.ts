@@ -179,6 +179,17 @@ export interface components {
              */
             readonly minSucceeded: number | null;
         };
+        /** @description All of them. ``fixedBy``: the variable that says which is used here, whatever is chosen; empty: none. */
+        readonly ContextList: {
+            readonly contexts: readonly components["schemas"]["ContextWire"][];
+            readonly fixedBy: string;
+        };
+        /** @description A backend of the user's; ``url`` is empty for the private one. */
+        readonly ContextWire: {
+            readonly name: string;
+            readonly url: string;
+            readonly current: boolean;
+        };
         /**
          * @description Which protocol a document was written in.
          * @enum {string}
@@ -1358,6 +1369,8 @@ export type ChangeKind = components['schemas']['ChangeKind'];
 export type ClusterUseWire = components['schemas']['ClusterUseWire'];
 export type CodeServer = components['schemas']['CodeServer'];
 export type Completion = components['schemas']['Completion'];
+export type ContextList = components['schemas']['ContextList'];
+export type ContextWire = components['schemas']['ContextWire'];
 export type Dialect = components['schemas']['Dialect'];
 export type DoctorReport = components['schemas']['DoctorReport'];
 export type DocumentWarning = components['schemas']['DocumentWarning'];

@@ -1,5 +1,5 @@
 /**
- * Calls about notebooks that run as jobs, and about sweeps: the Jupyter server makes jobs of them.
+ * What the Jupyter server does itself: it makes jobs of notebooks and sweeps, and knows the user's backends.
  */
 
 import type { Connection } from '../request';
@@ -15,6 +15,8 @@ export function runCalls(connection: Connection) {
     submitSweep: sweep => connection.server('POST', 'sweeps', sweep),
     sweep: name => connection.server('GET', pathOf('sweeps', name)),
     cloneSweep: (name, copy) =>
-      connection.server('POST', pathOf('sweeps', name), { name: copy })
+      connection.server('POST', pathOf('sweeps', name), { name: copy }),
+    contexts: () => connection.server('GET', 'contexts'),
+    useContext: name => connection.server('PUT', 'contexts', { name })
   } satisfies Partial<IPaiClient>;
 }

@@ -8,12 +8,15 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.integration.api.test_users import PASSWORD, added, asked
-from tests.support.api_site import ApiSite
+from tests.support.api_site import ApiSite, running_api
+from tests.support.documents import scm_document
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,6 +47,14 @@ class Shell:
     def file(self) -> Path:
         return self.home / FILE
 
+    @property
+    def sessions(self) -> dict[str, str]:
+        """What is kept of each context."""
+        return {path.stem: path.read_text() for path in (self.file.parent / "contexts").glob("*.toml")}
+
+    async def login(self, api: ApiSite, *words: str) -> tuple[int, str, str]:
+        return await self("login", api.url, "--user", "eve", "--password-stdin", *words, typed=f"{PASSWORD}\n")
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -53,17 +64,19 @@ def shell(tmp_path: Path) -> Shell:
 async def test_after_a_login_commands_use_that_backend_until_the_logout(api: ApiSite, shell: Shell) -> None:
     await added(api)
     code, said, _ = await shell("login", f"{api.url}/", "--user", "eve", "--password-stdin", typed=f"{PASSWORD}\n")
-    assert (code, said) == (0, f"Signed in to {api.url} as eve.\n")
-    assert stat.S_IMODE(shell.file.stat().st_mode) == 0o600
-    assert PASSWORD not in shell.file.read_text()
-    token = shell.file.read_text().split('"')[3]
+    name = api.url.removeprefix("http://").replace(":", "-")
+    assert (code, said) == (0, f"Signed in to {api.url} as eve, context {name}.\n")
+    kept = shell.file.parent / "contexts" / f"{name}.toml"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert PASSWORD not in kept.read_text()
+    token = kept.read_text().split('"')[3]
     code, said, _ = await shell("user", "list", "--json")
     assert [each["username"] for each in json.loads(said)] == ["eve"]
 
     code, said, _ = await shell("logout")
     assert (code, said) == (0, f"Signed out of {api.url}.\n")
     assert (await asked(api, "GET", "users/me", token))[0] == 401
-    assert not shell.file.exists()
+    assert (shell.file.exists(), kept.exists()) == (False, False)
     assert (await shell("logout"))[:2] == (0, "You are not signed in to a backend elsewhere.\n")
 
 
@@ -76,17 +89,23 @@ async def test_a_wrong_password_changes_nothing(api: ApiSite, shell: Shell) -> N
     assert not shell.file.exists()
 
 
-async def test_another_backend_is_replaced_only_when_that_is_agreed_to(api: ApiSite, shell: Shell) -> None:
+async def test_an_address_in_the_client_file_is_replaced_only_when_that_is_agreed_to(
+    api: ApiSite, shell: Shell
+) -> None:
     await added(api)
     shell.file.parent.mkdir(parents=True)
     kept = 'url = "https://pai.example.org"\ntoken = "x"\n'
     shell.file.write_text(kept)
-    words = ("login", api.url, "--user", "eve", "--password-stdin")
-    code, _, error = await shell(*words, typed=f"{PASSWORD}\n")
-    assert (code, "no longer https://pai.example.org" in error) == (2, True)
-    assert shell.file.read_text() == kept
-    assert (await shell(*words, "--yes", typed=f"{PASSWORD}\n"))[0] == 0
-    assert api.url in shell.file.read_text()
+    code, _, error = await shell.login(api)
+    assert (code, "forget https://pai.example.org" in error) == (2, True)
+    code, _, error = await shell("context", "use", "local")
+    assert (code, "would be lost" in error) == (2, True)
+    assert (shell.file.read_text(), shell.sessions) == (kept, {})
+    code, said, _ = await shell("context", "list")
+    assert (code, said.splitlines()[2].split()) == (0, ["*", "client.toml", "https://pai.example.org"])
+    assert (await shell.login(api, "--context", "lab", "--yes"))[0] == 0
+    assert shell.file.read_text() == 'context = "lab"\n'
+    assert api.url in shell.sessions["lab"]
 
 
 async def test_a_session_that_has_ended_is_signed_out_of_all_the_same(api: ApiSite, shell: Shell) -> None:
@@ -113,3 +132,66 @@ async def test_when_the_session_has_ended_commands_say_how_to_sign_in(api: ApiSi
     assert code != 0
     assert "pai login URL" in error
     assert "Authorization" not in error
+
+
+@pytest_asyncio.fixture
+async def far(tmp_path: Path) -> AsyncIterator[ApiSite]:
+    (tmp_path / "far").mkdir()
+    async with running_api(tmp_path / "far") as site:
+        yield site
+
+
+async def test_each_backend_keeps_its_session_and_one_is_used(api: ApiSite, far: ApiSite, shell: Shell) -> None:
+    for site, name in ((api, "near"), (far, "far")):
+        await added(site)
+        assert (await shell.login(site, "--context", name))[0] == 0
+    code, said, _ = await shell("context", "list", "--json")
+    assert (code, [(each["name"], each["current"]) for each in json.loads(said)]) == (
+        0,
+        [("local", False), ("far", True), ("near", False)],
+    )
+    document = scm_document("here").decode()
+    assert (await shell("submit", "-", typed=document))[0] == 0
+    assert (await shell("submit", "-", "--name", "there", "--context", "near", typed=document))[0] == 0
+    code, said, _ = await shell("list", "--json")
+    assert [each["name"] for each in json.loads(said)] == ["here"]
+    code, said, error = await shell("list", "--all-contexts", "--json")
+    assert (code, error) == (0, "")
+    assert [(each["context"], each["name"]) for each in json.loads(said)] == [("near", "there"), ("far", "here")]
+    code, said, _ = await shell("list", "--all-contexts", "--limit", "1")
+    assert [line.split()[:2] for line in said.splitlines()] == [["CONTEXT", "NAME"], ["near", "there"]]
+
+    assert (await shell("context", "use", "near"))[:2] == (0, "From now on near is used.\n")
+    code, said, _ = await shell("list", "--json")
+    assert [each["name"] for each in json.loads(said)] == ["there"]
+    assert (await shell("logout", "--context", "far"))[0] == 0
+    assert (list(shell.sessions), shell.file.read_text()) == (["near"], 'context = "near"\n')
+    code, said, error = await shell("list", "--context", "far")
+    assert (code, "There is no context 'far'." in error) == (2, True)
+
+
+async def test_a_backend_that_is_away_hides_no_jobs_of_the_others(api: ApiSite, shell: Shell) -> None:
+    await added(api)
+    assert (await shell.login(api, "--context", "near"))[0] == 0
+    contexts = shell.file.parent / "contexts"
+    (contexts / "away.toml").write_text('url = "http://127.0.0.1:9"\ntoken = "t"\n')
+    assert (await shell("submit", "-", typed=scm_document("here").decode()))[0] == 0
+    code, said, error = await shell("list", "--all-contexts")
+    assert (code, [line.split()[0] for line in said.splitlines()]) == (0, ["CONTEXT", "near"])
+    assert error.startswith("away: The backend at http://127.0.0.1:9 does not answer")
+    (contexts / "near.toml").unlink()
+    assert (await shell("list", "--all-contexts"))[0] == 3
+
+
+async def test_a_context_is_never_taken_over_by_another_backend(api: ApiSite, far: ApiSite, shell: Shell) -> None:
+    for site in (api, far):
+        await added(site)
+    assert (await shell.login(api, "--context", "lab"))[0] == 0
+    before = shell.sessions
+    code, _, error = await shell.login(far, "--context", "lab")
+    assert (code, f"The context lab is {api.url}." in error) == (2, True)
+    for name in ("local", "../lab", "Lab", ""):
+        assert (await shell.login(far, "--context", name))[0] == (2 if name else 0)
+    assert shell.sessions["lab"] == before["lab"]
+    for name in ("none", "../contexts/lab"):
+        assert (await shell("context", "use", name))[0] == 2

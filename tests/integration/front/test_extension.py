@@ -110,6 +110,10 @@ def test_calls_are_relayed_with_our_token_and_without_jupyters(site: Site) -> No
     assert TOKEN not in json.dumps(headers)
 
 
+def test_a_configured_backend_is_said_to_be_fixed(site: Site) -> None:
+    assert site.request("GET", "pai/contexts").json()["fixedBy"] == "PAI_URL"
+
+
 def test_the_backends_errors_pass_as_they_are(site: Site) -> None:
     answer = site.request("POST", "pai/api/v2/jobs", b'{"jobName"')
     assert answer.status == 400
@@ -146,6 +150,8 @@ QUESTIONS = [
     ("DELETE", "pai/api/v2/jobs/x", "write pai:jobs"),
     ("GET", "pai/api/v2/keys", "read pai:keys"),
     ("DELETE", "pai/api/v2/keys/SHA256:x", "write pai:keys"),
+    ("GET", "pai/contexts", "read pai:jobs"),
+    ("PUT", "pai/contexts", "write pai:jobs"),
     ("POST", "pai/connect/x", "write pai:keys"),
     ("POST", "pai/doctor/x", "write pai:keys"),
     ("POST", "pai/code/x", "write pai:keys"),

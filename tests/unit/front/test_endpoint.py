@@ -27,6 +27,23 @@ def test_a_token_can_be_in_a_file_beside_the_client_file(tmp_path: Path) -> None
     assert "secret" not in repr(found)
 
 
+def test_a_context_comes_before_all_else_and_leads_to_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "config_dir", lambda: tmp_path)
+    (tmp_path / "contexts").mkdir()
+    (tmp_path / "contexts" / "lab.toml").write_text('url = "https://lab.example.org/"\ntoken_file = "token"\n')
+    (tmp_path / "contexts" / "token").write_text("t\n")
+    (tmp_path / "contexts" / "self.toml").write_text('context = "self"')
+    given = {"PAI_URL": "https://env.example.org", "PAI_TOKEN": "e", "PAI_DATA_DIR": str(tmp_path)}
+    lab = endpoint.Endpoint("https://lab.example.org", "t")
+    assert endpoint.remote_endpoint({**given, "PAI_CONTEXT": "lab"}) == lab
+    assert endpoint.remote_endpoint({**given, "PAI_CONTEXT": "local"}) is None
+    (tmp_path / "client.toml").write_text('context = "lab"')
+    assert endpoint.remote_endpoint({}) == lab
+    for name, message in (("none", "no context 'none'"), ("../contexts/lab", "no context"), ("self", "url is missing")):
+        with pytest.raises(InvalidDocument, match=message):
+            endpoint.remote_endpoint({"PAI_CONTEXT": name})
+
+
 def test_nothing_configured_means_the_private_backend(tmp_path: Path) -> None:
     assert endpoint.remote_endpoint({}, tmp_path / "client.toml") is None
 
