@@ -41,7 +41,9 @@ export async function chooseContext(
   const now = contexts.findIndex(each => each.current);
   const { value } = await InputDialog.getItem({
     title: trans.__('Use another backend'),
-    label: trans.__('`pai login` adds one. The page is loaded again.'),
+    label: trans.__(
+      'In a terminal, pai login adds one. The page is loaded again.'
+    ),
     items: words,
     current: now,
     okLabel: trans.__('Use')
