@@ -30,7 +30,7 @@ GROUPS["context"] = "Which of your backends is used: list, use"
     argument("--user", help="your name there, to sign in with a password; default: it is asked for"),
     FROM_STDIN,
     flag("--device", help="sign in at the provider with a browser of another computer, by a code"),
-    flag("--yes", help="do not ask before another backend is replaced"),
+    flag("--yes", help="do not ask before an address in client.toml is forgotten"),
     shell_only=True,
 )
 def login(args: argparse.Namespace, out: Output) -> int:
@@ -86,7 +86,7 @@ def logout(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-@verb("context list", shell_only=True)
+@verb("context list")
 def list_contexts(args: argparse.Namespace, out: Output) -> int:
     """List your backends: the private one, and those of `pai login`; a star is at the one that is used."""
     rows = contexts.rows()
