@@ -54,11 +54,11 @@ lab: install ## Open JupyterLab with the panel and the example notebook
 	@$(BIN)/python examples/lab.py
 
 # What real Kubernetes nodes are made of takes minutes to build on a new machine: that begins first, where nodes can run,
-# and goes on beside everything else, which comes first. Tests that need nodes wait for it.
+# and goes on beside everything else. Tests that need nodes wait for it.
 .PHONY: building
 building:
 	@mkdir -p build
-	@[ -z "$(NODES_RUN)" ] || (nohup nice tools/kubernetes-binaries $(PROGRAMS) >build/kubernetes-binaries.log 2>&1 &)
+	@[ -z "$(NODES_RUN)" ] || (nohup tools/kubernetes-binaries $(PROGRAMS) >build/kubernetes-binaries.log 2>&1 &)
 
 # Of the tests on Kubernetes these are what jobs may rely on. All of them would not be done in 40 minutes.
 test: building install ## Run every test but those in containers, of those on Kubernetes conformance: what CI runs
