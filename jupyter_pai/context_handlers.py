@@ -8,16 +8,9 @@ from typing_extensions import TypedDict
 
 from jupyter_pai import contexts
 from jupyter_pai.answering import AnsweringHandler, member
+from jupyter_pai.contexts import ContextWire
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import JOBS
-
-
-class ContextWire(TypedDict):
-    """A backend of the user's; ``url`` is empty for the private one."""
-
-    name: str
-    url: str
-    current: bool
 
 
 class ContextList(TypedDict):
@@ -49,5 +42,4 @@ class ContextsHandler(AnsweringHandler):
 
 
 def _listed() -> ContextList:
-    rows = [ContextWire(name=row.name, url=row.url, current=row.is_current) for row in contexts.rows()]
-    return {"contexts": rows, "fixedBy": contexts.fixed_by()}
+    return {"contexts": [row.wire() for row in contexts.rows()], "fixedBy": contexts.fixed_by()}

@@ -15,10 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from typing_extensions import TypedDict
+
 from jupyter_pai.endpoint import LOCAL, client_file, context_file, contexts_dir, of_context, table_of
 from jupyter_pai.errors import ClientError
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
+
+
+class ContextWire(TypedDict):
+    """A backend of the user's; ``url`` is empty for the private one."""
+
+    name: str
+    url: str
+    current: bool
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,7 @@ class ContextRow:
     url: str
     is_current: bool
 
-    def wire(self) -> dict[str, object]:
+    def wire(self) -> ContextWire:
         """As JSON has it."""
         return {"name": self.name, "url": self.url, "current": self.is_current}
 
