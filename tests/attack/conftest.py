@@ -12,6 +12,7 @@ from tests.attack.table import mark_rows
 from tests.support.backend_process import until
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """They share a backend, so one worker has them all."""
     mark_rows(items)

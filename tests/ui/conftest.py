@@ -1,7 +1,9 @@
-"""One real JupyterLab for all these tests and one browser for those of a module; each test gets a page of its own.
+"""One real JupyterLab for all these tests and one browser for those of a module; each test gets a page without a past.
 
 The Lab is shared because starting it is most of the cost; tests use job names of their own, and their jobs are
-stopped after each, so that the next finds both GPUs free.
+stopped after each, so that the next finds both GPUs free. Their window has the cache of a user who was here before: to
+fetch and compile JupyterLab again takes as long as most of these tests.
+
 `PAI_SCREENSHOTS=DIR` keeps pictures of the screens, as the documentation shows them.
 """
 
@@ -13,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, sync_playwright
 
 from tests.support.chromium import ARGUMENTS, OwnNetwork, executable
 from tests.support.lab_site import PANEL, LabSite, running_lab
@@ -21,8 +23,12 @@ from tests.support.lab_site import PANEL, LabSite, running_lab
 HERE = f"{Path(__file__).parent}{os.sep}"
 # The first answer may have to wait for the private backend to start on a busy machine.
 TIMEOUT_MS = 60_000
+SCREEN: ViewportSize = {"width": 1280, "height": 800}
+PAST = "cookies,local_storage,indexeddb,cache_storage,service_workers"
+"""What a window must not know of earlier tests, in the words of Chromium's Storage domain."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep these tests in one worker, where they share the Lab, and give them time for a browser."""
     for item in items:
@@ -58,27 +64,56 @@ def lab(tmp_path_factory: pytest.TempPathFactory, network: OwnNetwork) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def browser(network: OwnNetwork) -> Iterator[Browser]:
-    """The system's Chromium. No wider: while playwright's sync face is open, no test of asyncio can run here."""
+def playwright(network: OwnNetwork) -> Iterator[Playwright]:
+    """No wider: while playwright's sync face is open, no test of asyncio can run here."""
     with ExitStack() as stack:
         with network.entered():
-            playwright = stack.enter_context(sync_playwright())
-            opened = playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
+            opened = stack.enter_context(sync_playwright())
         yield opened
-        opened.close()
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright, network: OwnNetwork) -> Iterator[Browser]:
+    """The system's Chromium, for windows of users who were never here."""
+    with network.entered():
+        opened = playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Chromium keeps what it has fetched and compiled."""
+    return tmp_path_factory.mktemp("profile")
+
+
+@pytest.fixture(scope="module")
+def window(playwright: Playwright, network: OwnNetwork, profile: Path) -> Iterator[BrowserContext]:
+    """Chromium with its cache."""
+    with network.entered():
+        opened = playwright.chromium.launch_persistent_context(
+            profile,
+            executable_path=executable(),
+            args=ARGUMENTS,
+            viewport=SCREEN,
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+    opened.set_default_timeout(TIMEOUT_MS)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
-def page(browser: Browser, lab: LabSite) -> Iterator[Page]:
-    """JupyterLab with the list of jobs open, in a window without a past."""
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"]
-    )
-    context.set_default_timeout(TIMEOUT_MS)
-    page = context.new_page()
+def page(window: BrowserContext, lab: LabSite) -> Iterator[Page]:
+    """JupyterLab with the list of jobs open. Of earlier tests the window knows the programs, and nothing else."""
+    page = window.new_page()
     open_panel(page, lab)
     yield page
-    context.close()
+    blank, *opened = window.pages
+    for each in opened:
+        each.close()
+    kept = {"origin": lab.url.rstrip("/"), "storageTypes": PAST}
+    window.new_cdp_session(blank).send("Storage.clearDataForOrigin", kept)
     lab.end_jobs()
 
 

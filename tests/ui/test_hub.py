@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,13 +12,12 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 import pytest
-from playwright.sync_api import Playwright, expect, sync_playwright
+from playwright.sync_api import Page, Playwright, expect
 
 from pai_backend.auth.jupyterhub import CONFIRM_S
 from pai_backend.testing.free_ports import free_port
 from tests.kubernetes.cluster.credentials import Authority
 from tests.support.backend_process import backend
-from tests.support.chromium import OwnNetwork
 from tests.support.hub_site import USERS, HubParts, HubSite, documented, install_hub, running_hub
 from tests.support.in_front import nginx
 from tests.support.opening import BOARD, ELSEWHERE, NAME, PLAIN, RELATIVE, SERVICE, Visit, submit_services, visit
@@ -44,14 +43,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return pair.certificate, pair.key
 
 
-@pytest.fixture(scope="module")
-def playwright(network: OwnNetwork) -> Iterator[Playwright]:
-    with ExitStack() as stack:
-        with network.entered():
-            found = stack.enter_context(sync_playwright())
-        yield found
-
-
 @contextmanager
 def panel(playwright: Playwright, hub: HubSite, user: str) -> Iterator[Visit]:
     """The panel of a user who has signed in at the Hub."""
@@ -65,13 +56,13 @@ def panel(playwright: Playwright, hub: HubSite, user: str) -> Iterator[Visit]:
         yield found
 
 
-def check_addresses(found: Visit, hub: HubSite) -> None:
+def check_addresses(found: Visit, hub: HubSite, use: Callable[[Visit, Page], None]) -> None:
     """What *Open* does for each kind of application, and what of the browser's cookies reaches a job."""
     base = hub.base_of("ann")
     assert "Set api.service_domain" in found.refused(PLAIN, "web")
     service = found.open_service(NAME, "jupyter")
     service.wait_for_url(f"{base}pai/s/{SERVICE}/tree")
-    found.use_jupyter(service)
+    use(found, service)
     found.use_tensorboard(f"{base}pai/s/{BOARD}--web/")
     relative = found.open_service(RELATIVE, "web")
     relative.wait_for_url(f"{base}pai/s/{RELATIVE}--web/")
@@ -95,7 +86,7 @@ def test_below_a_users_path_with_a_backend_of_the_users_own(
         with hub.client("ann") as client:
             submit_services(client)
         with panel(playwright, hub, "ann") as found:
-            check_addresses(found, hub)
+            check_addresses(found, hub, Visit.use_jupyter)
 
 
 def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
@@ -121,7 +112,7 @@ def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
             with hub.client("ann") as client:
                 submit_services(client)
             with panel(playwright, hub, "ann") as found:
-                check_addresses(found, hub)
+                check_addresses(found, hub, Visit.run_cell)
             with hub.client("bob") as client:
                 assert client.get(f"pai/s/{SERVICE}/tree").status_code == FORBIDDEN
             with panel(playwright, hub, "bob") as found:

@@ -44,12 +44,14 @@ WORDS = 6000  # of a backend, beside a failure
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of an engine in one worker, where they share a backend."""
-    for item in items:
-        if str(item.path).startswith(HERE) and (engine := _engine_of(item)):
-            item.add_marker(f"room_{engine}")
-            item.add_marker(pytest.mark.xdist_group(CONTAINERS if engine == "containers" else f"room-{engine}"))
-            unbuilt = engine == "kubernetes" and programs.unbuilt()
-            item.add_marker(pytest.mark.timeout(BUILD_S if unbuilt else LIMIT_S))
+    ours = [(item, engine) for item in items if str(item.path).startswith(HERE) and (engine := _engine_of(item))]
+    limits = dict.fromkeys((engine for _, engine in ours), LIMIT_S)
+    if "kubernetes" in limits and programs.unbuilt():
+        limits["kubernetes"] = BUILD_S
+    for item, engine in ours:
+        item.add_marker(f"room_{engine}")
+        item.add_marker(pytest.mark.xdist_group(CONTAINERS if engine == "containers" else f"room-{engine}"))
+        item.add_marker(pytest.mark.timeout(limits[engine]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,7 @@ from tests.support.running_fake import RunningFake
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let one worker have the tests that share the real backend."""
     for item in items:

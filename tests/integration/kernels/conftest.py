@@ -27,6 +27,7 @@ engine:
 """
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let one worker have these tests, with one backend."""
     for item in items:

@@ -20,6 +20,7 @@ BUILD_S = 300
 HERE = f"{Path(__file__).parent}{os.sep}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the first test of each worker time to build the bundle."""
     for item in items:

@@ -1,10 +1,9 @@
-"""A cluster to play with: ``python -m tests.kubernetes.cluster start`` (or ``stop``, ``prepare``, ``able``)."""
+"""A cluster to play with: ``python -m tests.kubernetes.cluster start`` (or ``stop``, ``prepare [nodes]``)."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 
 from tests.kubernetes.cluster import images, programs, slots
@@ -47,11 +46,12 @@ async def stop() -> None:
     print(f"{ended} stopped and removed" if ended else "none was running")
 
 
-def prepare() -> None:
-    """Build all that tests need, in the order in which they need it."""
+def prepare(*, nodes_alone: bool) -> None:
+    """Build what nodes are made of and run, and all else that tests need, in the order in which they need it."""
     programs.build(*programs.CONTROL_PLANE, *programs.NODE)
     images.ensure(programs.images())
-    programs.build()
+    if not nodes_alone:
+        programs.build()
 
 
 def _tell(cluster: Cluster) -> None:
@@ -69,26 +69,17 @@ def _tell(cluster: Cluster) -> None:
 def main() -> int:
     """Do what is asked, where this machine can."""
     parser = argparse.ArgumentParser(prog="python -m tests.kubernetes.cluster", description=__doc__)
-    parser.add_argument("what", choices=["start", "stop", "prepare", "able"])
-    what = parser.parse_args().what
-    lacks = programs.lacking()
-    if what == "able":
-        if given := os.environ.get("PAI_TEST_KUBECONFIG"):
-            print(f"Tests on Kubernetes: conformance, on the cluster that PAI_TEST_KUBECONFIG={given} names.")
-            return 0
-        if lacks:
-            print(f"Tests on Kubernetes are left out: none can run here; missing: {', '.join(lacks)}.")
-        else:
-            print("Tests on Kubernetes: conformance. `make test-kubernetes` runs all of them.")
-        return 1 if lacks else 0
-    if lacks:
+    parser.add_argument("what", choices=["start", "stop", "prepare"])
+    parser.add_argument("part", nargs="?", choices=["nodes"], help="of what is prepared: what nodes are made of, alone")
+    asked = parser.parse_args()
+    if lacks := programs.lacking():
         print(f"No cluster can run here; missing: {', '.join(lacks)}.", file=sys.stderr)
         print("`tools/system-packages kubernetes` installs programs, or says how to.", file=sys.stderr)
         return 1
-    if what == "prepare":
-        prepare()
+    if asked.what == "prepare":
+        prepare(nodes_alone=asked.part == "nodes")
     else:
-        asyncio.run(start() if what == "start" else stop())
+        asyncio.run(start() if asked.what == "start" else stop())
     return 0
 
 
