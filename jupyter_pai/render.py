@@ -105,6 +105,8 @@ def job_page(job: JobDetail) -> str:
         lines.append(f"  {safe(job['why'])}")
     if job["exit"]:
         lines += _exit_lines(job["exit"])
+    if end := job.get("endAt"):
+        lines.append(f"  stopped at {clock(end)} if it is not done before: it may run no longer")
     lines += idle_lines(job.get("idle"))
     if address := job.get("address"):
         lines.append(f"  answers at the workspace name {address}")

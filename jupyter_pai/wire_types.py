@@ -498,7 +498,7 @@ class SshOptions(TypedDict):
 State: TypeAlias = Literal["WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED"]
 
 
-StopCause: TypeAlias = Literal["user", "idle"]
+StopCause: TypeAlias = Literal["user", "idle", "duration"]
 
 
 class StorageMount(TypedDict):
@@ -862,6 +862,7 @@ class JobSpec(TypedDict):
     debugger: bool
     expectedRunS: int | None
     idleTimeoutS: int | None
+    maxDurationS: int | None
     address: str
     startOnLogin: bool
     sweep: str
@@ -1090,6 +1091,7 @@ class JobDetail(TypedDict):
     sshCommand: str
     taskRoles: list[RoleWire]
     services: list[ServiceWire]
+    endAt: str | None
     idle: IdleWire | None
     doubt: str
 

@@ -152,6 +152,7 @@ export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
     warnings: [],
     dialect: 'scm',
     description: '',
+    endAt: null,
     idle: null,
     doubt: '',
     sweep: '',

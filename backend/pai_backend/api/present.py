@@ -19,6 +19,7 @@ from pai_backend.api.wire import (
     TaskExitWire,
     TaskWire,
 )
+from pai_backend.lifecycle.durations import End
 from pai_backend.lifecycle.exits import explain
 from pai_backend.lifecycle.idleness import idle_sentence, stop_at
 from pai_backend.model.alias import service_alias, task_alias
@@ -61,10 +62,11 @@ def detail(
     clock: IdleClock | None = None,
     doubt: str = "",
     address: str = "",
+    end: End | None = None,
 ) -> JobDetail:
     """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong.
 
-    ``address`` is the workspace name that it holds.
+    ``address`` is the workspace name that it holds, ``end`` when it has run for as long as it may.
     """
     spec = job.spec
     return JobDetail(
@@ -107,6 +109,7 @@ def detail(
             for role in spec.task_roles
         ),
         services=tuple(services(job, site)),
+        end_at=end.at if end is not None else None,
         idle=_idle(job, clock),
         doubt=doubt,
     )

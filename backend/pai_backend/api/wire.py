@@ -181,6 +181,11 @@ class JobDetail(_JobRow):
     ssh_command: str
     task_roles: tuple[RoleWire, ...]
     services: tuple[ServiceWire, ...]
+    end_at: datetime | None = Field(
+        default=None,
+        description="When it is stopped for having run as long as it may, by its `maxDuration` or in its virtual "
+        "cluster; null when it may run until it is done, before it runs and after.",
+    )
     idle: IdleWire | None = Field(
         default=None, description="Null for a job without an `idleTimeout`, and for one that has ended."
     )

@@ -1,4 +1,4 @@
-"""The keys of the queue: how much may run at once, and how long a job may be overtaken."""
+"""The keys of the queue: how much may run at once and for how long, and how long a job may be overtaken."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ class VcCapSettings(Model):
     user: CapSettings = Field(default=CapSettings(), description="Of each user there.")
     users: dict[str, CapSettings] = Field(
         default={}, description="Of users with another cap there, `{alice: {gpus: 8}}`."
+    )
+    longest_run_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="Seconds for which an attempt of a job may run there, before the job is stopped; none given: until "
+        "it is done.",
     )
 
 

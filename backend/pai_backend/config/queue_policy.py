@@ -16,7 +16,8 @@ def policy_of(queue: QueueSettings) -> Policy:
 
 
 def _vc_caps(caps: VcCapSettings) -> VcCaps:
-    return VcCaps(_cap(caps.total), _cap(caps.user), _caps(caps.users))
+    longest = timedelta(seconds=caps.longest_run_s) if caps.longest_run_s is not None else None
+    return VcCaps(_cap(caps.total), _cap(caps.user), _caps(caps.users), longest)
 
 
 def _caps(caps: dict[str, CapSettings]) -> dict[str, Cap]:

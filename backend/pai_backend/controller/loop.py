@@ -26,6 +26,7 @@ from pai_backend.access.ports import PortRange
 from pai_backend.controller.audit_keeper import AuditKeeper, AuditRules
 from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.deleting import Deleter
+from pai_backend.controller.durations import DurationKeeper
 from pai_backend.controller.figures import ClusterFigures, Seen
 from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
 from pai_backend.controller.notice_sending import NoticeSender
@@ -266,6 +267,9 @@ class Controller:
         )
         watcher = Watcher(self._engine, self._planner.secrets.token, self._clock)
         keeper = IdleKeeper(self._store, tenure, watcher, epoch=epoch, clock=self._clock)
+        durations = DurationKeeper(
+            self._store, tenure, placing.placer.queue.policy.longest_run, epoch=epoch, clock=self._clock
+        )
         explainer = Explainer(self._store, tenure, placing, epoch=epoch, clock=self._clock)
         sampling = self._options.sampling
         series = sampling.series if sampling is not None else None
@@ -291,6 +295,7 @@ class Controller:
                 group.create_task(tenure.decide())
                 group.create_task(explainer.run())
                 group.create_task(keeper.run())
+                group.create_task(durations.run())
                 group.create_task(deleter.run())
                 group.create_task(auditor.run())
                 if self._options.notices is not None:

@@ -142,6 +142,23 @@ class JobFields(Model):
         ge=1,
         description="idleTimeout, in seconds: how long nothing may use the job before it is stopped; null for ever.",
     )
+    max_duration_s: Annotated[
+        int | None,
+        DocumentField(
+            "maxDuration",
+            FieldType.DURATION,
+            "Stops the job when an attempt of it has run for so long; a virtual cluster may have a "
+            "[longest run](scheduling.md#longest-runs) of its own. `extras` itself may hold it instead.",
+            "12h",
+            low=1,
+            remedy="Leave it out for a job that may run until it is done.",
+            in_extras=True,
+        ),
+    ] = Field(
+        default=None,
+        ge=1,
+        description="maxDuration, in seconds: how long an attempt may run before the job is stopped; null for ever.",
+    )
     address: Annotated[
         str,
         DocumentField(

@@ -58,6 +58,8 @@ class StopCause(StrEnum):
     USER = "user"
     IDLE = "idle"
     """Its ``idleTimeout``: nothing had used it for that long."""
+    DURATION = "duration"
+    """Its ``maxDuration``, or the longest run of its virtual cluster: it had run for that long."""
 
 
 class Causer(StrEnum):

@@ -225,6 +225,9 @@ FIELDS: Final[dict[str, Words]] = {
         "Like 2h30m. It ends nothing; jobs that wait get an estimate.",
         "如 2h30m。不会结束作业；排队的作业据此得到估计。",
     ),
+    "maxDuration": Words(
+        "Stop when it has run for", "运行多久后停止", "Like 12h; empty: never.", "如 12h；留空则从不。"
+    ),
     "idleTimeout": Words("Stop when unused for", "空闲多久后停止", "Like 8h; empty: never.", "如 8h；留空则从不。"),
     "address": Words(
         "Workspace name",

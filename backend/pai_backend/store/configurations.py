@@ -9,7 +9,6 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from pai_backend.model.errors import StaleVersion
 from pai_backend.store import lease
-from pai_backend.store.base import Fenced
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import cluster_configs as table
@@ -110,7 +109,7 @@ def _record(conn: Connection, text: str, by: str, at: datetime, expected: int) -
 
 
 def _adopt_setting(conn: Connection, text: str, at: datetime, epoch: int, fixed: bool) -> None:
-    _check_epoch(conn, epoch)
+    lease.require(conn, epoch)
     last = conn.execute(_LAST_OF_SETTING).one_or_none()
     now = _state(conn)
     is_same = text == ("" if last is None else last.text)
@@ -132,14 +131,8 @@ def _insert(conn: Connection, now: ConfigState, origin: Origin, text: str, by: s
 
 
 def _took_force(conn: Connection, version: int, effects: str, at: datetime, epoch: int) -> None:
-    _check_epoch(conn, epoch)
+    lease.require(conn, epoch)
     conn.execute(_TAKE_FORCE.values(in_force_at=at, effects=effects), {"version_": version})
-
-
-def _check_epoch(conn: Connection, epoch: int) -> None:
-    current = lease.current_epoch(conn)
-    if epoch != current:
-        raise Fenced(f"the controller's epoch is {current}, not {epoch}: another controller has taken over")
 
 
 def _version(row: AnyRow) -> ConfigVersion:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from pai_backend.model.ids import JobUid
 from pai_backend.store import lease
-from pai_backend.store.base import Explanation, Fenced
+from pai_backend.store.base import Explanation
 from pai_backend.store.repository import Repository
 from pai_backend.store.tables import explanations
 
@@ -41,9 +41,7 @@ def asked(conn: Connection, limit: int) -> list[JobUid]:
 
 def answer(conn: Connection, answers: Mapping[JobUid, str], at: datetime, epoch: int) -> None:
     """Close these questions. Raises Fenced."""
-    current = lease.current_epoch(conn)
-    if epoch != current:
-        raise Fenced(f"the controller's epoch is {current}, not {epoch}: another controller has taken over")
+    lease.require(conn, epoch)
     for uid, body in answers.items():
         conn.execute(_ANSWER.values(answered_at=at, body=body, open=False), {"job_": uid})
 

@@ -12,7 +12,7 @@ from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, StopCause
 from pai_backend.store import events, lease, lookup, stop
-from pai_backend.store.base import Fenced, NewEvent
+from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.idling import Uses
 from pai_backend.store.repository import Repository
@@ -114,7 +114,7 @@ def _clocks(conn: Connection, uids: Collection[JobUid]) -> dict[JobUid, IdleCloc
 def _keep(
     conn: Connection, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
 ) -> None:
-    _check(conn, epoch)
+    lease.require(conn, epoch)
     going = set(conn.execute(_GOING, {"uids": [*{*clocks, *told}]}).scalars())
     known = {row.job for row in conn.execute(_CLOCKS, {"uids": list(clocks)})}
     bodies = {uid: clock.model_dump_json() for uid, clock in clocks.items() if uid in going}
@@ -136,7 +136,7 @@ def _stop(
     epoch: int,
     cipher: Cipher,
 ) -> bool:
-    _check(conn, epoch)
+    lease.require(conn, epoch)
     job = lookup.job(conn, uid, cipher)
     written = _uses(conn, [uid]).get(uid, {})
     used = any(mark != seen.get(source) for source, mark in written.items() if source is not UseSource.PAGE)
@@ -144,9 +144,3 @@ def _stop(
         return False
     stop.asked(conn, job, StopCause.IDLE, "", reason, at)
     return True
-
-
-def _check(conn: Connection, epoch: int) -> None:
-    current = lease.current_epoch(conn)
-    if epoch != current:
-        raise Fenced(f"the controller's epoch is {current}, not {epoch}: another controller has taken over")

@@ -26,7 +26,7 @@ from pai_backend.store.release import ReleaseRequest
 from pai_backend.store.replace import Takeover
 from pai_backend.store.repository import Repository
 from pai_backend.store.restart import RestartRequest
-from pai_backend.store.stop import StopRequest
+from pai_backend.store.stop import StopRequest, TimeIsUp
 from pai_backend.store.submission_keys import SubmissionKey
 from pai_backend.store.writer import Writer
 
@@ -94,6 +94,15 @@ class Jobs(Repository):
         """Set ``desired`` to STOP unless final or already so; appends ``job.stop-requested``. Idempotent."""
         return await self._ring.tried(
             lambda cipher: self._writer.run(StopRequest(uid, by, at, reason, cipher)),
+        )
+
+    async def stop_overdue(self, uid: JobUid, attempt: int, at: datetime, reason: str, epoch: int) -> bool:
+        """Write the wish that the job end because this attempt of it has run for as long as it may.
+
+        False: it is over, asked to stop anyway, or in another attempt. Raises NoSuchJob, Fenced.
+        """
+        return await self._ring.tried(
+            lambda cipher: self._writer.run(TimeIsUp(uid, attempt, at, reason, epoch, cipher)),
         )
 
     async def request_restart(self, uid: JobUid, by: str, at: datetime) -> Job:

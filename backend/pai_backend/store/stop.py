@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, StopCause
-from pai_backend.store import intent, lookup
+from pai_backend.store import intent, lease, lookup
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
 
@@ -33,6 +33,30 @@ class StopRequest:
         if job.state.final or job.desired is Desired.STOP:
             return job
         return asked(conn, job, StopCause.USER, self.by, self.reason, self.at)
+
+
+@dataclass(frozen=True)
+class TimeIsUp:
+    """Which attempt of a job has run for as long as it may, as a controller sees it."""
+
+    uid: JobUid
+    attempt: int
+    at: datetime
+    reason: str
+    epoch: int
+    cipher: Cipher
+
+    def __call__(self, conn: Connection) -> bool:
+        """Record that the job is to stop. False: it is over, being stopped, or in another attempt.
+
+        Raises NoSuchJob, UnknownKey, Fenced.
+        """
+        lease.require(conn, self.epoch)
+        job = lookup.job(conn, self.uid, self.cipher)
+        if job.state.final or job.desired is Desired.STOP or job.attempt != self.attempt:
+            return False
+        asked(conn, job, StopCause.DURATION, "", self.reason, self.at)
+        return True
 
 
 def asked(conn: Connection, job: Job, cause: StopCause, by: str, reason: str, at: datetime) -> Job:

@@ -435,6 +435,11 @@ export interface components {
             readonly taskRoles: readonly components["schemas"]["RoleWire"][];
             readonly services: readonly components["schemas"]["ServiceWire"][];
             /**
+             * @description When it is stopped for having run as long as it may, by its `maxDuration` or in its virtual cluster; null when it may run until it is done, before it runs and after.
+             * @default null
+             */
+            readonly endAt: string | null;
+            /**
              * @description Null for a job without an `idleTimeout`, and for one that has ended.
              * @default null
              */
@@ -530,6 +535,11 @@ export interface components {
              * @default null
              */
             readonly idleTimeoutS: number | null;
+            /**
+             * @description maxDuration, in seconds: how long an attempt may run before the job is stopped; null for ever.
+             * @default null
+             */
+            readonly maxDurationS: number | null;
             /**
              * @description address: the workspace name that the job takes over.
              * @default
@@ -949,7 +959,7 @@ export interface components {
          * @description Who or what asked a job to end.
          * @enum {string}
          */
-        readonly StopCause: "user" | "idle";
+        readonly StopCause: "user" | "idle" | "duration";
         /** @description A team storage that a v2 document names. */
         readonly StorageMount: {
             readonly name: string;

@@ -48,6 +48,15 @@ def test_stopping_twice_is_as_stopping_once(job: Job) -> None:
     assert job.events() == known
 
 
+@submitted(commands("echo up", LOOP, jobRetryCount=-2, extras={"jupyterPai": {"maxDuration": "2s"}}))
+def test_a_job_that_has_run_for_its_max_duration_is_stopped_and_not_run_again(job: Job) -> None:
+    ended = job.ended("STOPPED")
+    assert ended["exit"] is not None
+    assert (ended["exit"]["cause"], ended["retries"]) == ("duration", 0)
+    assert ended["exit"]["message"] == "it has run for 2s, its maxDuration"
+    assert job.log().startswith("up\n")
+
+
 def with_gpus(*lines: str, instances: int = 1) -> Document:
     """A job that holds a GPU with each of its tasks; there are two in the room."""
     role = v2_role(*lines, instances=instances)

@@ -20,6 +20,7 @@ from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
 from pai_backend.launch.directories import TaskReach, directories
 from pai_backend.launch.jupyter import open_listener_warnings
+from pai_backend.lifecycle.durations import end_of
 from pai_backend.lifecycle.retry import fresh_tasks
 from pai_backend.model import address
 from pai_backend.model.alias import job_alias
@@ -152,7 +153,8 @@ class JobService:
         clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
         doubt = await staleness_of(job, self._ctx)
         held = await self._ctx.store.addresses.held_by(job)
-        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held)
+        end = end_of(job, self._ctx.rules.policy.longest_run(job.virtual_cluster))
+        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held, end)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
         """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""

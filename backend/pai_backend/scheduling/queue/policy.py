@@ -33,6 +33,8 @@ class VcCaps:
     total: Cap = Cap()
     user: Cap = Cap()
     users: Mapping[str, Cap] = field(default_factory=dict)
+    longest_run: timedelta | None = None
+    """How long an attempt of a job may run; None: until it is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,10 @@ class Policy:
     order: Order = Order.SUBMITTED
     """For virtual clusters that are not in ``orders``."""
     orders: Mapping[str, Order] = field(default_factory=dict)
+
+    def longest_run(self, vc: str) -> timedelta | None:
+        """How long an attempt of a job may run in a virtual cluster; None: until it is done."""
+        return self.vcs.get(vc, self.vc).longest_run
 
     def order_of(self, vc: str) -> Order:
         """The order in a virtual cluster."""
