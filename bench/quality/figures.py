@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from bench.figures import Figure
 from bench.quality import plain
 from bench.quality.arrivals import HOUR, Run, arrivals
+from pai_backend.model.order import Order
 from pai_backend.scheduling.config.model import CellSpec, CellType, ClusterConfig, Quota, VirtualCluster
-from pai_backend.scheduling.queue import Order, Policy
+from pai_backend.scheduling.queue import Policy
 from pai_backend.simulation import Arrival, Rules, Trace, replay
 
 NODES, JOBS = 6, 1500

@@ -1,4 +1,4 @@
-// What a job's page tells of the idle clock.
+// What a job's page tells of when the job is stopped: for being idle, and for having run as long as it may.
 
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
@@ -15,9 +15,9 @@ const UNTIL = '2026-11-22T09:00:00Z';
 const CLOCK = { timeoutS: 3600, usedBy: 'ssh', unread: {} };
 const WARNING = 'It is stopped at nine.';
 
-function shown(idle: IIdle | null): string {
+function shown(idle: IIdle | null, endAt: string | null = null): string {
   const host = document.createElement('div');
-  const job = detail({ idle });
+  const job = detail({ idle, endAt });
   const state = { job, why: null, problem: null };
   const props = {
     model: { state },
@@ -28,6 +28,15 @@ function shown(idle: IIdle | null): string {
   flushSync(() => createRoot(host).render(<JobDetail {...props} />));
   return host.textContent ?? '';
 }
+
+describe('the longest run of a job', () => {
+  it('is told by when that ends it', () => {
+    expect(shown(null, UNTIL)).toContain(
+      `Stopped if not done by${timeText(UNTIL)}`
+    );
+    expect(shown(null)).not.toContain('Stopped if');
+  });
+});
 
 describe('the idle clock of a job', () => {
   it('is not shown for a job without one', () => {

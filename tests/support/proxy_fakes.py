@@ -170,6 +170,7 @@ class ProxyUnderTest:
             base_url=f"http://127.0.0.1:{self.port}",
             headers={"Host": f"{host or self.host}:{self.port}", **headers},
             timeout=60,
+            verify=False,
         )
         self.clients.append(client)
         return client

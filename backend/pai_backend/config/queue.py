@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pai_backend.model.base import Model
-from pai_backend.scheduling.queue import Order
+from pai_backend.model.order import Order
 
 
 class CapSettings(Model):

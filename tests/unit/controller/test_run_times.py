@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pai_backend.model.job import Job, State
+from pai_backend.model.order import Order
 from pai_backend.model.spec import JobSpec
 from pai_backend.model.waiting import Basis, Waiting
-from pai_backend.scheduling.queue import Order, Policy
+from pai_backend.scheduling.queue import Policy
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_cluster import Cluster, controlled, opened

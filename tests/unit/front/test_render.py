@@ -198,6 +198,13 @@ def test_a_job_that_waits_for_no_gpu_has_its_sentence() -> None:
     assert render.why_text(silent).splitlines()[-1] == "! node dan has not reported for 12 s."
 
 
+def test_the_end_of_a_job_that_may_not_run_for_ever_is_told() -> None:
+    end = "2026-11-22T09:00:00Z"
+    page = render.job_page(job_body("train", "j1", endAt=end))  # type: ignore[arg-type]
+    assert f"  stopped at {render.clock(end)} if it is not done before: it may run no longer" in page.splitlines()
+    assert "stopped at" not in render.job_page(job_body("train", "j1"))  # type: ignore[arg-type]
+
+
 def test_a_job_page_tells_since_when_nothing_has_used_it_or_warns() -> None:
     idle = {"since": "2026-11-22T08:00:00Z", "stopAt": "2026-11-22T09:00:00Z", "usedBy": "ssh", "sentence": ""}
     page = render.job_page(job_body("train", "j1", idle=idle))  # type: ignore[arg-type]

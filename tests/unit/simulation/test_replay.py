@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pai_backend.model.errors import DocumentError
+from pai_backend.model.order import Order
 from pai_backend.model.waiting import Cause
 from pai_backend.scheduling import read_config
-from pai_backend.scheduling.queue import Order, Policy
+from pai_backend.scheduling.queue import Policy
 from pai_backend.simulation import Arrival, Report, Rules, Trace, replay
 from pai_backend.simulation.fate import Fate
 from tests.unit.scheduling.core.clusters import POOL

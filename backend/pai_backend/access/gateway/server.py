@@ -161,7 +161,7 @@ async def serve_gateway(
     has it already. The store must be open; neither store nor engine is closed here.
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO it writes commands of users
-    client_key = asyncssh.import_private_key(await gateway_client_key(store))
+    client_key = _own_key(await gateway_client_key(store))
     chosen = way()
     gateway = _Gateway(chosen, options, store, engine, client_key, counters or Counters())
     settings = await _settings(options, await gateway_host_keys(store), lambda: chosen.login(gateway.doors))
@@ -195,6 +195,11 @@ async def serve_gateway(
         await gateway.uses.finish()
 
 
+def _own_key(private: str) -> asyncssh.SSHKey:
+    """A key that we have made and kept sealed: whether its primes are some need not be tried again at each start."""
+    return asyncssh.import_private_key(private, unsafe_skip_rsa_key_validation=True)
+
+
 async def _settings(
     options: GatewayOptions, host_keys: Sequence[str], login: Callable[[], Login]
 ) -> asyncssh.SSHServerConnectionOptions:
@@ -202,7 +207,7 @@ async def _settings(
     settings: asyncssh.SSHServerConnectionOptions = await asyncssh.SSHServerConnectionOptions.construct(
         server_factory=login,
         config=None,
-        server_host_keys=[asyncssh.import_private_key(key) for key in host_keys],
+        server_host_keys=[_own_key(key) for key in host_keys],
         **algorithms(old_clients=options.old_clients),
         server_version=f"{SPEAKS} jupyter-pai-gateway",
         login_timeout=options.login_timeout_s,

@@ -15,8 +15,8 @@ from typing import Final
 from pai_backend.model.attempts import KEPT, Ran, Times, kind_of, ran, with_another
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
+from pai_backend.model.order import Order
 from pai_backend.model.waiting import Basis
-from pai_backend.scheduling.queue.policy import Order
 
 RunTime = Callable[[Job], timedelta | None]
 """How long an attempt of the job runs: declared in its document, or from its user's history. None when unknown."""

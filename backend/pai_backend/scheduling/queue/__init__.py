@@ -16,7 +16,7 @@ docs/scheduling.md says what users may rely on.
 """
 
 from pai_backend.scheduling.queue.entry import Decider, Pass
-from pai_backend.scheduling.queue.policy import Cap, Order, Patience, Policy, VcCaps
+from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
 from pai_backend.scheduling.request import Entry
 
@@ -25,7 +25,6 @@ __all__ = [
     "Cap",
     "Decider",
     "Entry",
-    "Order",
     "Pass",
     "Patience",
     "Policy",

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from pai_backend.model.job import Job
+from pai_backend.model.order import LONGEST_RUN, UNKNOWN_RUN, Order
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
-from pai_backend.scheduling.queue import Order, Policy
-from pai_backend.scheduling.queue.policy import LONGEST_RUN, UNKNOWN_RUN
+from pai_backend.scheduling.queue import Policy
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 from tests.support.job_queue import placed, served
 from tests.support.scripted_engine import lab_node
