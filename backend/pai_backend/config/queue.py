@@ -23,9 +23,10 @@ class VcCapSettings(Model):
     users: dict[str, CapSettings] = Field(
         default={}, description="Of users with another cap there, `{alice: {gpus: 8}}`."
     )
-    longest_run_s: float | None = Field(
+    longest_run_s: int | None = Field(
         default=None,
-        gt=0,
+        ge=1,
+        le=365 * 86_400,  # as documents
         description="Seconds for which an attempt of a job may run there, before the job is stopped; none given: until "
         "it is done.",
     )

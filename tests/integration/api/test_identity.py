@@ -301,7 +301,7 @@ async def test_what_the_configuration_holds_is_not_changed_over_rest(api: ApiSit
 @pytest.mark.asyncio
 async def test_limits_count_by_user_and_refuse_with_429(tmp_path: Path) -> None:
     async with (
-        running_api(tmp_path, rates=limits(lists_per_minute=2, submissions_per_hour=1)) as site,
+        running_api(tmp_path, rates=limits(lists_per_minute=2, submissions_per_hour=1, clock=lambda: 0.0)) as site,
         site.client() as alice,
         site.client(BOB) as bob,
     ):

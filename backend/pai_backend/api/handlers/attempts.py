@@ -6,9 +6,9 @@ Numbers in these paths are digits by the routes' patterns.
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
+from pai_backend.api.log_queries import TailQuery
 from pai_backend.api.openpai.wire import AttemptsHealth, JobAttempt, JobAttempts, OpenPaiDetail, TaskWithRuns
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import TailQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.logs import LogService
 from pai_backend.api.wire import AttemptList, LogLocations

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
+from pai_backend.api.log_queries import FollowQuery, LogQuery, LogSearchQuery
 from pai_backend.api.openpai.wire import JobEvents
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import (
-    AllEventsQuery,
-    EventsQuery,
-    EventsStreamQuery,
-    FollowQuery,
-    LogQuery,
-    LogSearchQuery,
-)
+from pai_backend.api.queries import AllEventsQuery, EventsQuery, EventsStreamQuery
 from pai_backend.api.services.history import HistoryService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.logs import LogService

@@ -11,7 +11,7 @@ from pai_backend.api.openpai.wire import (
     TokenList,
 )
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import PasswordLogin, ProviderLogin, TokenQuery
+from pai_backend.api.people_queries import PasswordLogin, ProviderLogin, TokenQuery
 from pai_backend.api.services.identity import IdentityService
 from pai_backend.model.errors import (
     Forbidden,

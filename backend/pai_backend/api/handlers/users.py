@@ -6,7 +6,7 @@ from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.site_wire import GroupList, UserGroup
 from pai_backend.api.openpai.wire import ChangedUser, HoldingsWire, UserList, UserWire
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import GroupChange, NewGroup, NewUser, NewUserQuery, RemoveUserQuery, UserChange
+from pai_backend.api.people_queries import GroupChange, NewGroup, NewUser, NewUserQuery, RemoveUserQuery, UserChange
 from pai_backend.api.services.groups import GroupService
 from pai_backend.api.services.users import UserService
 from pai_backend.model.errors import (

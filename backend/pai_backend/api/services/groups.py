@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.openpai.site_wire import Acls, GroupExtension, GroupList, UserGroup
-from pai_backend.api.queries import GroupData, NewGroup
+from pai_backend.api.people_queries import GroupData, NewGroup
 from pai_backend.api.services.keys import require_account
 from pai_backend.api.services.openpai_site import storages_of
 from pai_backend.api.services.rights import granted, require_administrator, require_may_grant

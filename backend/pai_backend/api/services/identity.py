@@ -13,7 +13,8 @@ from pai_backend.api.openpai.wire import (
     TokenList,
     TokenWire,
 )
-from pai_backend.api.queries import PasswordLogin, ProviderLogin, TokenQuery, words
+from pai_backend.api.people_queries import PasswordLogin, ProviderLogin, TokenQuery
+from pai_backend.api.queries import words
 from pai_backend.auth.identity import digest
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, InvalidParameters

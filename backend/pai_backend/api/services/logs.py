@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.line_search import matching_lines
+from pai_backend.api.log_queries import FollowQuery, LogPlace, LogSearchQuery
 from pai_backend.api.passages import LogPassage, read_passage
-from pai_backend.api.queries import FollowQuery, LogPlace, LogSearchQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.wire import LogLocation, LogLocations, LogMatch, LogMatches

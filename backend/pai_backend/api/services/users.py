@@ -17,7 +17,7 @@ from pai_backend.api.openpai.wire import (
     UserWire,
     VcGrantsWire,
 )
-from pai_backend.api.queries import NewUser, UserChange, UserData
+from pai_backend.api.people_queries import NewUser, UserChange, UserData
 from pai_backend.api.services.identity import require_person
 from pai_backend.api.services.keys import KeyService, require_account
 from pai_backend.api.services.rights import granted, require_administrator, require_may_grant
