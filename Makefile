@@ -63,7 +63,7 @@ test: install ## Run every test but those in containers and on Kubernetes nodes:
 
 test-conformance: install ## Run what jobs may rely on on real Kubernetes nodes, which it starts: what CI runs then
 	@tools/system-packages kubernetes
-	@$(BIN)/python -m tests.kubernetes.cluster prepare nodes
+	@[ -n "$$PAI_TEST_KUBECONFIG" ] || $(BIN)/python -m tests.kubernetes.cluster prepare nodes
 	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m room_kubernetes tests/conformance/engines
 
 test-kubernetes: install ## Run all tests on a real Kubernetes cluster, which they start

@@ -103,7 +103,7 @@ def test_on_the_computer_of_jupyter_itself_every_application_opens_at_its_own_ad
         port = urlsplit(plain.url).port
         service = found.open_service(NAME, "jupyter")
         service.wait_for_url(f"http://{SERVICE}.localhost:{port}/tree")
-        found.run_cell(service)
+        found.use_jupyter(service)
         found.use_tensorboard(f"http://{BOARD}--web.localhost:{port}/")
 
 
@@ -117,7 +117,8 @@ def test_behind_a_forwarded_port_jupyter_opens_and_what_else_is_to_be_forwarded_
             assert remedy is not None
             service = found.open_service(NAME, "jupyter")
             service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
-            found.run_cell(service)
+            found.use_jupyter(service)
+            found.use_tensorboard(f"{root}pai/s/{BOARD}--web/")
         # With that port forwarded, too, names below localhost lead to the backend.
         with panel(playwright, site, root, "MAP nowhere 127.0.0.1") as found:
             service = found.open_service(PLAIN, "web")
@@ -153,10 +154,10 @@ def test_without_any_panel_a_local_port_leads_through_the_jupyter_server(site: L
             found.use_jupyter(found.page)
 
 
-def check_prefix(playwright: Playwright, site: LabSite, root: str, *, cell: bool = True) -> None:
+def check_prefix(playwright: Playwright, site: LabSite, root: str, *, whole: bool = True) -> None:
     """What *Open* does behind a reverse proxy at ``root``, and that cookies are as safe as the way there.
 
-    A ``cell`` is run once behind each kind of proxy.
+    Not ``whole``: without what another row does behind the same proxy.
     """
     scheme = urlsplit(root).scheme
     with panel(playwright, site, root, f"MAP portal.example 127.0.0.1,{ELSEWHERE}") as found:
@@ -172,13 +173,14 @@ def check_prefix(playwright: Playwright, site: LabSite, root: str, *, cell: bool
         assert all(each.get("secure") is (scheme == "https") for each in ours)
         service = found.open_service(NAME, "jupyter")
         service.wait_for_url(f"{root}pai/s/{SERVICE}/tree")
-        if cell:
-            found.run_cell(service)
+        if whole:
+            found.use_jupyter(service)
+            found.use_tensorboard(f"{root}pai/s/{BOARD}--web/")
 
 
 def test_behind_nginx_jupyter_opens_below_its_prefix(site: LabSite, playwright: Playwright, tmp_path: Path) -> None:
     with nginx(tmp_path / "nginx", urlsplit(site.url).port or 0) as port:
-        check_prefix(playwright, site, f"http://portal.example:{port}{BASE}", cell=False)
+        check_prefix(playwright, site, f"http://portal.example:{port}{BASE}", whole=False)
 
 
 def test_behind_nginx_that_ends_tls_jupyter_opens_by_wss_and_with_secure_cookies(

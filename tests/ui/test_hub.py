@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 import pytest
-from playwright.sync_api import Page, Playwright, expect
+from playwright.sync_api import Playwright, expect
 
 from pai_backend.auth.jupyterhub import CONFIRM_S
 from pai_backend.testing.free_ports import free_port
@@ -56,13 +56,13 @@ def panel(playwright: Playwright, hub: HubSite, user: str) -> Iterator[Visit]:
         yield found
 
 
-def check_addresses(found: Visit, hub: HubSite, use: Callable[[Visit, Page], None]) -> None:
+def check_addresses(found: Visit, hub: HubSite) -> None:
     """What *Open* does for each kind of application, and what of the browser's cookies reaches a job."""
     base = hub.base_of("ann")
     assert "Set api.service_domain" in found.refused(PLAIN, "web")
     service = found.open_service(NAME, "jupyter")
     service.wait_for_url(f"{base}pai/s/{SERVICE}/tree")
-    use(found, service)
+    found.use_jupyter(service)
     found.use_tensorboard(f"{base}pai/s/{BOARD}--web/")
     relative = found.open_service(RELATIVE, "web")
     relative.wait_for_url(f"{base}pai/s/{RELATIVE}--web/")
@@ -86,7 +86,7 @@ def test_below_a_users_path_with_a_backend_of_the_users_own(
         with hub.client("ann") as client:
             submit_services(client)
         with panel(playwright, hub, "ann") as found:
-            check_addresses(found, hub, Visit.use_jupyter)
+            check_addresses(found, hub)
 
 
 def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
@@ -112,7 +112,7 @@ def test_below_a_users_host_name_with_one_backend_for_all_elsewhere(
             with hub.client("ann") as client:
                 submit_services(client)
             with panel(playwright, hub, "ann") as found:
-                check_addresses(found, hub, Visit.run_cell)
+                check_addresses(found, hub)
             with hub.client("bob") as client:
                 assert client.get(f"pai/s/{SERVICE}/tree").status_code == FORBIDDEN
             with panel(playwright, hub, "bob") as found:

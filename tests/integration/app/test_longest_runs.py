@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def stopped(client: httpx.Client, name: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def limited(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     """A backend whose only virtual cluster has a longest run of 3 seconds."""
     place = tmp_path_factory.mktemp("limited") / "data"
     with backend(place, ["--queue-vc", json.dumps({"longest_run_s": 3})]) as running:

@@ -35,7 +35,8 @@ def test_the_shorter_of_both_times_counts(
     job = running(job_of(own))
     end = end_of(job, of_cluster)
     assert end is not None
-    assert (end.at, end.sentence) == (job.launched_at and job.launched_at + after, says)
+    assert job.launched_at is not None
+    assert (end.at, end.sentence) == (job.launched_at + after, says)
 
 
 def test_a_job_without_either_runs_until_it_is_done() -> None:
