@@ -221,9 +221,8 @@ class KubernetesEngine:
         """How well pods and nodes are known now; empty while nothing is watched, unless the cluster could not be asked
         whose tasks it runs, which comes first.
         """
-        if self._mirrors is not None:
-            return self._mirrors.health()
-        return [ReflectorHealth("nodes", False, False, math.inf, 0, self._unheld)] if self._unheld else []
+        known = self._mirrors.health() if self._mirrors is not None else []
+        return known or ([ReflectorHealth("nodes", False, False, math.inf, 0, self._unheld)] if self._unheld else [])
 
     def troubles(self) -> list[str]:
         """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nothing is watched."""
