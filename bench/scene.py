@@ -48,7 +48,7 @@ class Scene:
         """Proportional set size of each process, by the roles it runs."""
         found = {}
         for process in self.processes():
-            command = process.cmdline()
+            command = " ".join(process.cmdline()).split()
             name = command[command.index("--role") + 1] if "--role" in command else "supervisor"
             found[name] = process.memory_full_info().pss / 2**20
         return found

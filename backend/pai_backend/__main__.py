@@ -1,8 +1,7 @@
 """``python -m pai_backend serve``: read the configuration, then become the supervisor or run roles. And ``rotate-key``.
 
-The supervisor is a fresh, small program in the same process (exec), so that nothing that was needed to read
-the configuration stays in memory. Settings travel to it and to its children in a nameless file that only
-inherited descriptors reach: no secret is in an argument or a variable, and all processes see the same values.
+Settings travel to the supervisor's children in a nameless file that only inherited descriptors reach: no secret is in
+an argument or a variable, and all processes see the same values.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import os
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
-from typing import NoReturn
 
 EXIT_CONFIG = 2
 _USAGE = """\
@@ -40,7 +38,7 @@ def package_version() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line; returns the exit code unless the process became the supervisor."""
+    """Run the command line; returns the exit code."""
     if arguments[:1] == ["--version"]:
         sys.stdout.write(package_version() + "\n")
         return 0
@@ -102,16 +100,22 @@ def _hash_password() -> int:
     return 0
 
 
-def become_supervisor(settings: bytes, ready_fd: int | None) -> NoReturn:
-    """Replace this process's program by the supervisor's, which inherits the settings.
+def be_supervisor(settings: bytes, ready_fd: int | None) -> int:
+    """Run these settings; returns the exit code.
 
-    The variables that some of them came from do not go along: other processes of this user can read them.
+    Other processes of this user can read our variables. So where any has a secret, this process's program is replaced
+    by the supervisor's, without them; and where children are not forked, because that program is smaller than this one.
     """
     from pai_backend.config.keys import without_secrets
+    from pai_backend.processes.forking import FORKS
 
     with tempfile.TemporaryFile() as file:
         file.write(settings)
         file.flush()
+        if FORKS and without_secrets(os.environ) == dict(os.environ):
+            from pai_backend.processes.supervisor import supervise
+
+            return supervise(file.fileno(), ready_fd)
         os.set_inheritable(file.fileno(), True)
         command = [sys.executable, "-P", "-m", "pai_backend.processes.supervisor", "--settings-fd", str(file.fileno())]
         if ready_fd is not None:
@@ -141,7 +145,7 @@ def _serve(arguments: list[str]) -> int:
         from pai_backend.processes.app import run_alone
 
         return run_alone(invocation.settings, invocation.roles, package_version(), invocation.ready_fd)
-    become_supervisor(invocation.settings.reveal(package_version()), invocation.ready_fd)
+    return be_supervisor(invocation.settings.reveal(package_version()), invocation.ready_fd)
 
 
 def run(arguments: list[str]) -> int:

@@ -55,7 +55,7 @@ def moment() -> Moment:
 
 
 def _name(process: psutil.Process) -> str:
-    name, words = process.name(), process.cmdline()
+    name, words = process.name(), " ".join(process.cmdline()).split()
     if not name.startswith(_INTERPRETERS) or not words:
         return name
     if process.pid == os.getpid():

@@ -15,6 +15,7 @@ import psutil
 import yaml
 
 from jupyter_pai.embedded import Embedded
+from tests.support.backend_process import role_of
 from tests.support.podman_site import PodmanSite
 
 ROLES = ("api", "controller", "gateway", "agent")
@@ -66,7 +67,7 @@ class Backend:
         found = []
         for process in self._tree():
             try:
-                if role in self._roles(process.cmdline()):
+                if role in role_of(process).split(","):
                     found.append(process.pid)
             except psutil.NoSuchProcess:
                 continue
@@ -183,12 +184,6 @@ class Backend:
             return psutil.Process(supervisor).children() if supervisor is not None else []
         except psutil.NoSuchProcess:
             return []
-
-    @staticmethod
-    def _roles(command: list[str]) -> list[str]:
-        if "--role" not in command:
-            return []
-        return command[command.index("--role") + 1].split(",")
 
 
 def _kill(pid: int) -> None:

@@ -19,6 +19,7 @@ import httpx
 import psutil
 
 from pai_backend.api.wire import MEDIA_TYPE
+from tests.support.warm_start import WarmProcess
 
 START_S = 180  # generous: the machine may be busy
 NODES = '[{"name": "carol", "gpus": {"type": "TITANX", "count": 1}}]'
@@ -28,7 +29,7 @@ NODES = '[{"name": "carol", "gpus": {"type": "TITANX", "count": 1}}]'
 class Backend:
     """A started ``serve`` and what can be seen of it."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | WarmProcess
     data_dir: Path
     url: str
     errors: Path
@@ -50,12 +51,9 @@ class Backend:
         """The processes by their roles; of one that is being replaced the new one, whose number may be the lower."""
         found = {}
         for child in sorted(psutil.Process(self.process.pid).children(), key=psutil.Process.create_time):
-            try:
-                words = child.cmdline()
-            except psutil.NoSuchProcess:  # ended, and perhaps not yet reaped
-                continue
-            if "--role" in words:
-                found[words[words.index("--role") + 1]] = child
+            with suppress(psutil.NoSuchProcess):  # ended, and perhaps not yet reaped
+                if role := role_of(child):
+                    found[role] = child
         return found
 
     def ready(self) -> bool:
@@ -64,6 +62,12 @@ class Backend:
             return httpx.get(f"{self.url}/readyz", timeout=5, verify=False).status_code == 200
         except httpx.TransportError:
             return False
+
+
+def role_of(process: psutil.Process) -> str:
+    """The roles of a process, as they are written; empty for one of another kind. Raises psutil.NoSuchProcess."""
+    words = " ".join(process.cmdline()).split()
+    return words[words.index("--role") + 1] if "--role" in words else ""
 
 
 def command(data_dir: Path, *arguments: str, python: str = sys.executable) -> list[str]:
@@ -86,15 +90,7 @@ def backend(
     One that is not ``whole`` has roles missing without which no job can run; it answers all the same.
     """
     errors = data_dir.parent / f"{data_dir.name}.stderr"
-    read, write = os.pipe()
-    with errors.open("wb") as stderr:
-        process = subprocess.Popen(
-            command(data_dir, "--ready-fd", str(write), *arguments, python=python),
-            pass_fds=[write],
-            stderr=stderr,
-            env={**os.environ, **(env or {})},
-        )
-    os.close(write)
+    process, read = _started(command(data_dir, *arguments, python=python), {**os.environ, **(env or {})}, errors)
     family: list[psutil.Process] = []
     try:
         readable, _, _ = select.select([read], [], [], START_S)
@@ -118,6 +114,19 @@ def backend(
         for child in family:
             with suppress(psutil.NoSuchProcess):  # most have ended
                 child.kill()
+
+
+def _started(words: list[str], env: dict[str, str], errors: Path) -> tuple[subprocess.Popen[bytes] | WarmProcess, int]:
+    """A process of this command, and the descriptor on which it says that it is ready; warm, if it is our Python's."""
+    python, _, _, _, *arguments = words
+    if python == sys.executable:
+        warm = WarmProcess(arguments, env, errors)
+        return warm, os.dup(warm.ready.fileno())
+    read, write = os.pipe()
+    with errors.open("wb") as stderr:
+        process = subprocess.Popen([*words, "--ready-fd", str(write)], pass_fds=[write], stderr=stderr, env=env)
+    os.close(write)
+    return process, read
 
 
 def until(holds: Callable[[], bool], seconds: float = START_S) -> None:

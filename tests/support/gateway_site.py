@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from jupyter_pai.sync import Client
 from pai_backend.testing.free_ports import free_ports
 from tests.conformance.clients.entry import LIMIT_S, Done, Entry
 from tests.conformance.engines.documents import Document
-from tests.support.backend_process import Backend, backend, until
+from tests.support.backend_process import Backend, backend, role_of, until
 
 ECHO = "echo started; cat"
 _BOB = "a-token-of-bob-alone"
@@ -114,12 +114,9 @@ class GatewaySite:
         """The processes with this role, by their numbers."""
         found = {}
         for child in psutil.Process(self.backend.process.pid).children():
-            try:
-                words = child.cmdline()
-            except psutil.NoSuchProcess:  # ended, and perhaps not yet reaped
-                continue
-            if "--role" in words and words[words.index("--role") + 1] == role:
-                found["--copy" in words] = child
+            with suppress(psutil.NoSuchProcess):  # ended, and perhaps not yet reaped
+                if role_of(child) == role:
+                    found["--copy" in " ".join(child.cmdline())] = child
         return [found[copy] for copy in sorted(found)]
 
     def figures(self, copy: int) -> dict[str, float]:

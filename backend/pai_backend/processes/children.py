@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from pai_backend.processes.generations import ChildProcess
 
 
 @dataclass
@@ -20,7 +21,7 @@ class Child:
     listener: socket.socket | None = None
     left: bool = False
     """Whether its process, which may live, has released all that another needs."""
-    process: subprocess.Popen[bytes] | None = None
+    process: ChildProcess | None = None
     ready_fd: int | None = None
     ready: dict[str, object] | None = None
     born: float = 0.0
@@ -38,6 +39,14 @@ def process_name(roles: Sequence[str], copy: int = 1) -> str:
     """Name of a process in logs: ``core`` is the one with the API or the controller. A second copy has its number."""
     name = "core" if {"api", "controller"} & set(roles) else "-".join(roles)
     return name if copy == 1 else f"{name}-{copy}"
+
+
+def modules_of(settings: dict[str, Any]) -> list[str]:
+    """What the processes of these settings import; of an engine that a package brings, nothing is known here."""
+    roles = sorted({role for roles in settings["processes"] for role in roles})
+    modules = ["pai_backend.processes.app", *(f"pai_backend.processes.roles.{role}" for role in roles)]
+    kind = settings.get("engine", {}).get("kind", "local")
+    return [*modules, f"pai_backend.engine.{kind}.provider", f"pai_backend.engine.{kind}.engine"]
 
 
 def children_of(settings: dict[str, Any]) -> list[Child]:

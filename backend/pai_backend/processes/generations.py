@@ -72,15 +72,15 @@ def await_leftovers(data_dir: Path) -> int:
     return descriptor
 
 
-class Former:
-    """A child that this process started before its program was replaced; has what is needed of ``Popen``."""
+class ChildProcess:
+    """A child by its id, also one of the program that was replaced in this process; has what is needed of ``Popen``."""
 
     def __init__(self, pid: int) -> None:
         self.pid, self.returncode = pid, 0
         self._ended = False
 
     def poll(self) -> int | None:
-        """Its end, as ``Popen`` says it; None while it lives."""
+        """Its exit code, or the negative number of the signal that ended it; None while it lives."""
         return self._wait(os.WNOHANG)
 
     def wait(self) -> int:

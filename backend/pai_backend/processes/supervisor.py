@@ -1,7 +1,8 @@
 """The first process of a backend: it holds the locks, starts the others and starts them again when they die.
 
-Standard library only and no framework, because it must be small, and nothing in it may fail that can fail
-elsewhere. Run by ``pai_backend.__main__`` as ``python -m pai_backend.processes.supervisor --settings-fd N``.
+Standard library only and no framework: nothing in it may fail that can fail elsewhere. What its children need it
+imports for them, once, and forks (:mod:`pai_backend.processes.forking`). ``pai_backend.__main__`` calls
+:func:`supervise`, or runs ``python -m pai_backend.processes.supervisor --settings-fd N``.
 
 How the processes hold together:
 
@@ -25,7 +26,6 @@ import os
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -37,14 +37,15 @@ from typing import Any
 from pai_backend.platform import logs
 from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.platform.runtime_files import runtime_file
-from pai_backend.processes.children import Child, children_of, process_name
+from pai_backend.processes import forking
+from pai_backend.processes.children import Child, children_of, modules_of, process_name
 from pai_backend.processes.gateway_port import GatewayPortTaken, take
 from pai_backend.processes.generations import (
     EXIT_CONFIG,
     EXIT_FAULT,
     EXIT_RUNNING,
     HEARD,
-    Former,
+    ChildProcess,
     Legacy,
     SupervisorEnded,
     await_leftovers,
@@ -74,7 +75,8 @@ class Supervisor:
         listeners: Sequence[socket.socket] = (),
         legacy: Legacy | None = None,
     ) -> None:
-        self._children = children_of(settings)
+        self._children, self._modules = children_of(settings), modules_of(settings)
+        self._version = legacy.version if legacy is not None else str(settings.get("version", ""))
         gateways = [child for child in self._children if "gateway" in child.roles]
         for child, listener in zip(gateways, listeners, strict=False):
             child.listener = listener
@@ -86,9 +88,7 @@ class Supervisor:
         self._wake_read, self._wake_write = os.pipe()
         self._selector = selectors.DefaultSelector()
         self._signals: list[int] = []
-        self._former: list[subprocess.Popen[bytes] | Former] = [
-            Former(pid) for pid in (legacy.children if legacy else ())
-        ]
+        self._former = [ChildProcess(pid) for pid in (legacy.children if legacy else ())]
         self._announced = legacy is not None
 
     def run(self, ready_fd: int | None, let_go: Callable[[], None], replace: Callable[[Sequence[int]], None]) -> None:
@@ -98,6 +98,8 @@ class Supervisor:
         ``replace`` is called at SIGUSR2 with the children there are, and does not return unless the program cannot be
         replaced.
         """
+        if forking.FORKS:
+            forking.load(self._modules)
         self._listen_to_signals()
         self._begin()
         try:
@@ -144,17 +146,11 @@ class Supervisor:
         descriptors += [child.listener.fileno()] if child.listener is not None else []
         inherited = ",".join(map(str, descriptors))
         roles = ",".join(child.roles)
-        command = [sys.executable, "-P", "-m", "pai_backend", "serve", "--role", roles, "--inherited", inherited]
-        command += ["--copy", str(child.copy)] if child.copy > 1 else []
+        arguments = ["--role", roles, "--inherited", inherited]
+        arguments += ["--copy", str(child.copy)] if child.copy > 1 else []
         output = logs.open_log(self._log_dir / f"{child.name}.log") if self._log_dir is not None else None
         try:
-            child.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=descriptors,
-            )
+            child.process = ChildProcess(self._beget(arguments, output, descriptors))
         except OSError as error:
             os.close(read)
             log.error("%s cannot be started: %s", child.name, error.strerror)
@@ -167,6 +163,19 @@ class Supervisor:
         child.ready_fd = read
         self._selector.register(read, selectors.EVENT_READ, child)
         log.info("%s started (pid %d)", child.name, child.process.pid)
+
+    def _beget(self, arguments: list[str], output: int | None, descriptors: Sequence[int]) -> int:
+        """Make a process of these arguments and descriptors; gives its id. Raises OSError."""
+        command = [sys.executable, "-P", "-m", "pai_backend", "serve", *arguments]
+        if not forking.FORKS:
+            return forking.spawn(command, output, descriptors)
+
+        def run() -> int:
+            from pai_backend.processes.app import run_inherited
+
+            return run_inherited(arguments, self._version)
+
+        return forking.fork(run, f"pai_backend serve {' '.join(arguments)}", output, descriptors)
 
     def _until_restart(self) -> float | None:
         """Seconds until a restart is due; None when none is planned."""
@@ -284,18 +293,21 @@ class Supervisor:
             process.kill()
             process.wait()
 
-    def _living(self) -> list[subprocess.Popen[bytes] | Former]:
+    def _living(self) -> list[ChildProcess]:
         """All processes of ours that have not ended, those that others have followed among them."""
         present = [child.process for child in self._children if child.process is not None]
         return [process for process in (*present, *self._former) if _lives(process)]
 
 
-def _lives(process: subprocess.Popen[bytes] | Former | None) -> bool:
+def _lives(process: ChildProcess | None) -> bool:
     return process is not None and process.poll() is None
 
 
 def supervise(settings_fd: int, ready_fd: int | None, legacy: Legacy | None = None) -> int:
     """Run the backend described by the JSON in ``settings_fd``; returns the exit code."""
+    keep_to_ourselves([each for each in (settings_fd, ready_fd) if each is not None])
+    if legacy is not None:
+        keep_to_ourselves((legacy.lock, *legacy.listeners))
     settings = json.loads(os.pread(settings_fd, os.fstat(settings_fd).st_size, 0))
     data_dir = Path(settings["data_dir"])
     version = legacy.version if legacy is not None else settings["version"]
@@ -360,9 +372,6 @@ def main() -> int:
     parser.add_argument("--ready-fd", type=int)
     parser.add_argument("--legacy", type=Legacy.read)
     arguments = parser.parse_args()
-    keep_to_ourselves([each for each in (arguments.settings_fd, arguments.ready_fd) if each is not None])
-    if arguments.legacy is not None:
-        keep_to_ourselves((arguments.legacy.lock, *arguments.legacy.listeners))
     return supervise(arguments.settings_fd, arguments.ready_fd, arguments.legacy)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pai_backend.platform.runtime_files import read_json
-from tests.support.backend_process import backend, command, is_free, kill, until
+from tests.support.backend_process import START_S, Backend, backend, command, is_free, kill, until
 from tests.support.living import lives
 from tests.support.living_trees import contents_below
 
@@ -35,6 +38,43 @@ def test_a_killed_process_is_back_at_once_at_the_same_address(tmp_path: Path) ->
             return now.get("pid") != gateway["pid"] and now.get("port") == gateway["port"]
 
         until(gateway_is_back)
+
+
+AS_ON_MACOS = """
+import sys, tempfile
+import pai_backend.__main__ as program
+from pai_backend.processes import forking, supervisor
+
+def be_supervisor(settings, ready_fd):
+    with tempfile.TemporaryFile() as file:
+        file.write(settings)
+        file.flush()
+        return supervisor.supervise(file.fileno(), ready_fd)
+
+forking.FORKS, program.be_supervisor = False, be_supervisor
+sys.exit(program.run(sys.argv[1:]))
+"""
+
+
+def test_where_forks_are_not_safe_children_are_programs_of_their_own(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    data = tmp_path / "data"
+    arguments = command(data, "--ready-fd", str(write))[4:]
+    process = subprocess.Popen([sys.executable, "-P", "-c", AS_ON_MACOS, *arguments], pass_fds=[write])
+    os.close(write)
+    try:
+        assert select.select([read], [], [], START_S)[0]
+        running = Backend(process, data, json.loads(os.read(read, 4096))["url"], tmp_path / "errors")
+        until(running.ready)
+        children = running.children()
+        assert set(children) == {"api,controller", "gateway", "agent"}
+        assert all("--inherited" in child.cmdline() for child in children.values())
+        kill(children["gateway"])
+        until(lambda: running.children().get("gateway", children["gateway"]) != children["gateway"])
+    finally:
+        os.close(read)
+        process.terminate()
+        assert process.wait(60) == 0
 
 
 def test_children_of_a_killed_supervisor_end_and_its_locks_are_free(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -144,8 +145,9 @@ def _gateway(site: GatewaySite) -> object:
 
 def _settings_of(supervisor: int) -> Path:
     """The nameless file of settings, by the descriptor that the supervisor has."""
-    words = psutil.Process(supervisor).cmdline()
-    return Path(f"/proc/{supervisor}/fd/{words[words.index('--settings-fd') + 1]}")
+    nameless = [each for each in Path(f"/proc/{supervisor}/fd").iterdir() if os.readlink(each).endswith(" (deleted)")]
+    (settings,) = [each for each in nameless if each.read_bytes().startswith(b"{")]
+    return settings
 
 
 @contextmanager

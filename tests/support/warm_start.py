@@ -1,0 +1,85 @@
+"""Starts backends by forking a process that has imported what they import, which is most of a start.
+
+One such process for each of pytest's, by the fork server of :mod:`multiprocessing`. What runs is ``pai_backend``'s own
+``main``, in a process of its own, with the arguments and variables given. That a backend starts as a program, by
+``python -m`` and by ``pai``, is for the tests of that; they are many.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+_ROLES = ("agent", "api", "controller", "gateway")
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    [
+        "pai_backend.config.load",
+        "pai_backend.processes.app",
+        *(f"pai_backend.processes.roles.{role}" for role in _ROLES),
+    ]
+)
+
+
+class WarmProcess:
+    """A backend's first process; has what tests use of ``subprocess.Popen``."""
+
+    def __init__(self, arguments: Sequence[str], env: Mapping[str, str], errors: Path) -> None:
+        """Run ``pai_backend`` with these arguments; it says on :attr:`ready` when it is ready."""
+        self.ready, said = _CONTEXT.Pipe(duplex=False)
+        self._process = _CONTEXT.Process(target=_run, args=(tuple(arguments), dict(env), str(errors), said))
+        self._process.start()
+        said.close()
+        self.pid = self._process.pid or 0
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; None while it lives."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """As :attr:`returncode`."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises subprocess.TimeoutExpired."""
+        self._process.join(timeout)
+        if (code := self._process.exitcode) is None:
+            raise subprocess.TimeoutExpired("pai_backend", timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Signal it, if it lives."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _run(arguments: tuple[str, ...], env: dict[str, str], errors: str, said: Connection) -> None:
+    from setproctitle import setproctitle
+
+    from pai_backend.__main__ import run
+
+    # Before the variables are others: it finds its place by them.
+    setproctitle(" ".join([sys.executable, "-P", "-m", "pai_backend", *arguments]))
+    stderr = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(stderr, 2)
+    os.close(stderr)
+    ready = os.dup(said.fileno())
+    said.close()
+    os.environ.clear()
+    os.environ.update(env)
+    sys.exit(run([*arguments, "--ready-fd", str(ready)]))
