@@ -264,6 +264,8 @@ def test_a_session_outlives_the_agent_that_began_it(site: Site, room: str) -> No
         agent = site.backend.children()["agent"]
         agent.terminate()
         until(lambda: site.backend.children().get("agent", agent).pid != agent.pid, LIMIT_S)
+        successor = site.backend.children()["agent"]
+        until(lambda: any(each.status == psutil.CONN_LISTEN for each in successor.net_connections("tcp")), LIMIT_S)
         until_in(site, room)
         said, _ = session.communicate("hello\n", LIMIT_S)
     assert said.split() == ["said", "hello", str(account_of(site, OWNER))]

@@ -261,6 +261,7 @@ async def _serve_task(listening: socket.socket, control: socket.socket) -> None:
             if leaving in done or not done:
                 await server.hand_over()
             if leaving in done:
+                listening.close()  # as long as any descriptor of it is open, another agent cannot listen there
                 asked.tell({"let go": 1})
             if (leaving.done() or not done) and not server.logins:
                 return
