@@ -117,9 +117,9 @@ def backend(
 
 
 def _started(words: list[str], env: dict[str, str], errors: Path) -> tuple[subprocess.Popen[bytes] | WarmProcess, int]:
-    """A process of this command, and the descriptor on which it says that it is ready; warm, if it is our Python's."""
+    """A process of this command, warm if it imports what we would, and the descriptor on which it says it is ready."""
     python, _, _, _, *arguments = words
-    if python == sys.executable:
+    if python == sys.executable and env.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
         warm = WarmProcess(arguments, env, errors)
         return warm, os.dup(warm.ready.fileno())
     read, write = os.pipe()
