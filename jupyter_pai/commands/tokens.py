@@ -30,12 +30,13 @@ def list_tokens(args: argparse.Namespace, out: Output) -> int:
             each["id"],
             each["name"] or ("" if each["application"] else "session"),
             " ".join(each["scopes"]) or "everything",
+            each.get("virtualCluster") or "all",
             _time(each["expiresTime"]),
             _time(each["lastUsedTime"]),
         )
         for each in found
     ]
-    out.result(found, render.table(("ID", "NAME", "SCOPES", "EXPIRES", "LAST USED"), rows))
+    out.result(found, render.table(("ID", "NAME", "SCOPES", "VC", "EXPIRES", "LAST USED"), rows))
     return OK
 
 
@@ -49,6 +50,7 @@ def list_tokens(args: argparse.Namespace, out: Output) -> int:
         choices=SCOPES,
         help="allow only this; more than one may be given; default: everything that you may do",
     ),
+    argument("--vc", metavar="NAME", help="only for jobs of this virtual cluster; default scopes: read, jobs and ssh"),
     argument("--for", dest="lifetime", type=duration, metavar="TIME", help="for how long, such as 30d"),
     shell_only=True,
 )
@@ -56,9 +58,15 @@ def add(args: argparse.Namespace, out: Output) -> int:
     """Make a token for a program, and show it this once.
 
     `read` looks at jobs, `jobs` submits and changes them, `files` reads and writes files, `ssh` enters tasks, and
-    `admin` adds the rights of an administrator or manager.
+    `admin` adds the rights of an administrator or manager. With `--vc` there are no jobs but those of one virtual
+    cluster for it, and it can change nothing that concerns all of them, such as registered SSH keys.
     """
-    given = {"name": args.name, "scopes": ",".join(args.scope), "lifetimeS": args.lifetime}
+    given = {
+        "name": args.name,
+        "scopes": ",".join(args.scope),
+        "lifetimeS": args.lifetime,
+        "virtualCluster": args.vc,
+    }
     query = urlencode({name: value for name, value in given.items() if value})
     made = cast(dict[str, Any], asked(lambda api: ask(api, "POST", f"{PATH}/application?{query}")))
     out.result(made, f"{made['token']}\nIt is shown this once; its id is {made['id']}.")

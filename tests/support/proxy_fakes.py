@@ -41,6 +41,7 @@ class FakeUser:
     name: str
     admin: bool
     token: str
+    within: str = ""
 
     def may(self, scope: Scope) -> bool:
         return True

@@ -47,6 +47,7 @@ from pai_backend.store.deeds import Deed
 log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=BaseModel)
+ALL_VERBS = frozenset({"get", "head", "post", "put", "delete"})
 BODY_BYTES = 65_536  # JSON bodies of ours are short; documents have their own limit
 DRAIN_BYTES = 67_108_864  # a larger body is not read to its end: the connection closes
 STRANGERS_BODY_S = 20.0
@@ -69,6 +70,8 @@ class BaseHandler(tornado.web.RequestHandler):
     """Whether the path may hold a token, which the audit must not have."""
     scope: Scope | None = None
     """What a limited token must be allowed; None: READ for GET and JOBS for all else."""
+    users_own: frozenset[str] = frozenset()
+    """Verbs that concern all that the user has: not for tokens that are limited to the jobs of one virtual cluster."""
     user = User("")
     _checked_at = 0.0
 
@@ -114,7 +117,13 @@ class BaseHandler(tornado.web.RequestHandler):
             raise MustChangePassword(
                 "This password was set by an administrator; set one of your own first.", hint="`pai password` does it."
             )
-        scope = self.scope_of((self.request.method or "").lower())
+        verb = (self.request.method or "").lower()
+        if self.user.within and verb in self.users_own:
+            raise Forbidden(
+                f"This token is for jobs of the virtual cluster {self.user.within}; this concerns all of its user's.",
+                hint="Sign in, or use a token that is not limited to one: `pai token add NAME` makes it.",
+            )
+        scope = self.scope_of(verb)
         if not self.user.may(scope) and not self.user.must_change_password:
             raise Forbidden(
                 f"This token needs the scope {scope} for this.",

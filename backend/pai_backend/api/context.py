@@ -19,6 +19,7 @@ from pai_backend.api.snapshot import Snapshots
 from pai_backend.api.wire import Check
 from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import RateLimits
+from pai_backend.auth.policy import within
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
 from pai_backend.engine.local.accounts import NoAccount, SystemAccounts
@@ -131,7 +132,7 @@ class CellRules:
 
     def granted(self, user: User, vc: str) -> bool:
         """Whether the user may submit to this virtual cluster."""
-        return is_granted(vc, user, self.grants)
+        return within(user, vc) and is_granted(vc, user, self.grants)
 
     @cached_property
     def sizing(self) -> Sizing:

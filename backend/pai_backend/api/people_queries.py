@@ -110,6 +110,9 @@ class TokenQuery(Query):
     name: str = Field(default="", max_length=100, description="What its user calls it.")
     scopes: str = Field(default="", max_length=100, description="read, jobs, files, ssh, admin; empty: everything.")
     lifetime_s: int | None = Field(default=None, ge=1, le=316_224_000, description="Seconds until it expires.")
+    virtual_cluster: str = Field(
+        default="", max_length=255, description="The one whose jobs it is for; without scopes: read, jobs and ssh."
+    )
 
 
 class NewUserQuery(Query):

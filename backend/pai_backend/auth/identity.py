@@ -240,13 +240,18 @@ class Identity:
                 self._held -= 1
 
     async def make_application_token(
-        self, user: User, name: str = "", scopes: frozenset[Scope] = frozenset(), life: timedelta | None = None
+        self,
+        user: User,
+        name: str = "",
+        scopes: frozenset[Scope] = frozenset(),
+        life: timedelta | None = None,
+        within: str = "",
     ) -> str:
         """A token for a program of the user: good until it is revoked, or for a time.
 
-        Without ``scopes`` it may do all that the user may.
+        Without ``scopes`` it may do all that the user may. ``within``: with jobs of this virtual cluster alone.
         """
-        return await self._make(user.name, application=True, life=life, label=name, scopes=scopes)
+        return await self._make(user.name, application=True, life=life, label=name, scopes=scopes, within=within)
 
     async def tokens(self, user: User) -> list[AccessToken]:
         """The user's sessions and application tokens, oldest first."""
@@ -281,13 +286,15 @@ class Identity:
         life: timedelta | None,
         label: str = "",
         scopes: frozenset[Scope] = frozenset(),
+        within: str = "",
     ) -> str:
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self._now()
         end = now + life if life is not None else None
         deed = deeds.current()
         if deed is not None:
             deed.by, deed.subject, deed.detail = name, digest(token)[:TOKEN_ID], label
-        await self._store.tokens.add(AccessToken(digest(token), name, application, now, end, label, scopes))
+        kept = AccessToken(digest(token), name, application, now, end, label, scopes, virtual_cluster=within)
+        await self._store.tokens.add(kept)
         return token
 
 
@@ -311,8 +318,14 @@ def limited(account: Account, kept: AccessToken) -> User:
         must_change_password=account.must_change_password and not kept.application and not kept.name,
         scopes=kept.scopes,
         token_ends_at=kept.expires_at if kept.application else None,
+        within=kept.virtual_cluster,
     )
-    return user if user.may(Scope.ADMIN) else replace(user, admin=False, manages=frozenset())
+    if not user.may(Scope.ADMIN):
+        return replace(user, admin=False, manages=frozenset())
+    if user.within:  # who administers all administers that one
+        is_its_manager = user.admin or user.within in user.manages
+        return replace(user, admin=False, manages=frozenset({user.within} if is_its_manager else ()))
+    return user
 
 
 def _yield_to_others() -> None:

@@ -24,6 +24,8 @@ class User:
     """What the token is limited to; empty: it is not limited."""
     manages: frozenset[str] = frozenset()
     """Virtual clusters whose jobs the user administers."""
+    within: str = ""
+    """The virtual cluster whose jobs the token is limited to; empty: it is not."""
     virtual_clusters: frozenset[str] | None = field(default=None, compare=False)
     """Virtual clusters that the user may submit to; None: all. A stream goes on when this changes."""
     token: str = field(default="", repr=False, compare=False)

@@ -65,10 +65,14 @@ class JobSummary:
 
 @dataclass(frozen=True)
 class Sight:
-    """Which jobs a caller sees: those of ``user`` (None: of all users), and of the ``managed`` virtual clusters."""
+    """Which jobs a caller sees: those of ``user`` (None: of all users), and of the ``managed`` virtual clusters.
+
+    ``within``: no jobs but those of this virtual cluster; empty: of all.
+    """
 
     user: str | None = None
     managed: tuple[str, ...] = ()
+    within: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,8 @@ class AccessToken:
     """What it is limited to; empty: it is not limited."""
     last_used_at: datetime | None = None
     """To the minute."""
+    virtual_cluster: str = ""
+    """The one whose jobs it is for; empty: it is not limited."""
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ def issue(conn: Connection, made: Certificate, act: Act) -> None:
             "last_used_from": "",
             "reason": made.reason,
             "made_by": made.made_by,
+            "virtual_cluster": made.within,
         },
     )
     detail = f"for {made.fingerprint} until {made.expires_at:%Y-%m-%d %H:%M:%S} UTC"
@@ -175,4 +176,5 @@ def _certificate(row: AnyRow) -> Certificate:
         last_used_from=row.last_used_from,
         reason=row.reason,
         made_by=row.made_by,
+        within=row.virtual_cluster,
     )

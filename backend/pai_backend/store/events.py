@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from pydantic_core import from_json, to_json
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, or_, select, update
 
 from pai_backend.model.audit import AuditEvent
 from pai_backend.model.errors import InvalidParameters
@@ -42,14 +42,15 @@ _RECENT = (
 )
 # Not by a join with jobs: the planner would begin there, with all of the user's jobs.
 _RECENT_OF_USER = _RECENT.where(events.c.username == bindparam("username_"))
-_RECENT_OF_MANAGER = _RECENT.where(
-    or_(
-        events.c.username == bindparam("username_"),
-        select(jobs.c.uid)
-        .where(jobs.c.uid == events.c.job, jobs.c.virtual_cluster.in_(bindparam("managed_", expanding=True)))
-        .exists(),
-    )
-)
+
+
+def _within(clusters: str) -> ColumnElement[bool]:
+    """Whether an event's job is of one of these virtual clusters, which the parameter of this name has."""
+    its_job = jobs.c.virtual_cluster.in_(bindparam(clusters, expanding=True))
+    return select(jobs.c.uid).where(jobs.c.uid == events.c.job, its_job).exists()
+
+
+_RECENT_OF_MANAGER = _RECENT.where(or_(events.c.username == bindparam("username_"), _within("managed_")))
 
 _HEAD = select(jobs.c.username, jobs.c.name, jobs.c.last_seq).where(jobs.c.uid == bindparam("uid_"))
 _COUNT = update(jobs).where(jobs.c.uid == bindparam("uid_")).values(last_seq=bindparam("last_seq_"))
@@ -131,12 +132,14 @@ def recent(conn: Connection, position: str | None, sight: Sight, limit: int) -> 
         )
     bounds: Values = {"after": int(position), "most": limit}
     if sight.user is None:
-        rows = conn.execute(_RECENT, bounds).all()
+        query = _RECENT
     elif not sight.managed:
-        rows = conn.execute(_RECENT_OF_USER, {**bounds, "username_": sight.user}).all()
+        query, bounds = _RECENT_OF_USER, {**bounds, "username_": sight.user}
     else:
-        seen = {**bounds, "username_": sight.user, "managed_": sight.managed}
-        rows = conn.execute(_RECENT_OF_MANAGER, seen).all()
+        query, bounds = _RECENT_OF_MANAGER, {**bounds, "username_": sight.user, "managed_": sight.managed}
+    if sight.within:
+        query, bounds = query.where(_within("within_")), {**bounds, "within_": [sight.within]}
+    rows = conn.execute(query, bounds).all()
     # A short page is everything there is for this user: go on from the end, past the events of others.
     end = rows[-1].position if len(rows) == limit else max(newest, int(position))
     return [_event(row) for row in rows], str(end)

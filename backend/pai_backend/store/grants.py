@@ -136,6 +136,8 @@ class Certificate:
     """Why an administrator enters another user's job with it; empty: it is for what its user may enter."""
     made_by: str = ""
     """Digest of the application token that had it made, and with which it ends; empty: none had."""
+    within: str = ""
+    """The virtual cluster whose jobs it is limited to, as that token is; empty: it is not."""
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ certificates = Table(
     Column("reason", Text, nullable=False, server_default=text("''")),
     Index("ix_certificates_username", "username", "expires_at"),
     Index("ix_certificates_ca", "ca", "expires_at"),
+    # As access_tokens.virtual_cluster, of the token that had it made.
+    Column("virtual_cluster", Text, nullable=False, server_default=text("''")),
 )
 
 shares = Table(
@@ -285,6 +287,8 @@ access_tokens = Table(
     # Separated by spaces; empty: everything that its user may.
     Column("scopes", Text, nullable=False, server_default=text("''")),
     Column("last_used_at", Instant),
+    # Empty: all.
+    Column("virtual_cluster", Text, nullable=False, server_default=text("''")),
 )
 
 claims = Table(

@@ -51,6 +51,8 @@ def owned(
     found: list[ColumnElement[bool]] = [] if which.owners is None else [username.in_(which.owners)]
     if which.sight.user is not None and which.sight.managed:
         found.append(or_(username == which.sight.user, virtual_cluster.in_(which.sight.managed)))
+    if which.sight.within:
+        found.append(virtual_cluster == which.sight.within)
     return found
 
 

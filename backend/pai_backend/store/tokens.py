@@ -65,6 +65,7 @@ def add_token(conn: Connection, token: AccessToken) -> None:
             "expires_at": token.expires_at,
             "name": token.name,
             "scopes": " ".join(sorted(token.scopes)),
+            "virtual_cluster": token.virtual_cluster,
         },
     )
 
@@ -114,6 +115,7 @@ def _token(row: AnyRow) -> AccessToken:
         row.name,
         frozenset(map(Scope, row.scopes.split())),
         row.last_used_at,
+        row.virtual_cluster,
     )
 
 

@@ -317,7 +317,9 @@ async def no_service(asker: Asker, pair: Pair) -> httpx.Response:
 async def no_virtual_cluster(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.takes_document:
         return await asker.document(pair, virtualCluster="none")
-    return await asker.ask(pair, query={"vc": "none"} if pair.takes_query else None, vc="none")
+    named = [each["name"] for each in pair.entry["parameters"] if each["name"] in ("vc", "virtualCluster")]
+    query = {name: "none" for name in named if f"{{{name}}}" not in pair.template}
+    return await asker.ask(pair, query=query or None, vc="none")
 
 
 def v2_document(name: str, **extras: object) -> bytes:

@@ -127,6 +127,7 @@ def _of_certificate(kept: Certificate) -> Credential:
         expires_at=kept.expires_at,
         principals=frozenset(kept.principals),
         as_admin=bool(kept.reason),
+        within=kept.within,
     )
 
 
@@ -134,10 +135,12 @@ async def _renewed(store: Store, credential: Credential, now: datetime) -> Crede
     """The certificate that lasts longest of those that say the same as one that is over; None when there is none."""
     if credential.kind is not CredentialKind.CERTIFICATE:
         return None
-    terms = credential.fingerprint, credential.job, credential.limits, credential.as_admin
+    terms = credential.fingerprint, credential.job, credential.limits, credential.as_admin, credential.within
     named = credential.principals or frozenset()
     living = await store.grants.certificates(credential.user, now)
-    fitting = [kept for kept in living if (kept.fingerprint, kept.job, kept.limits, bool(kept.reason)) == terms]
+    fitting = [
+        kept for kept in living if (kept.fingerprint, kept.job, kept.limits, bool(kept.reason), kept.within) == terms
+    ]
     fitting.sort(key=lambda kept: (named.issubset(kept.principals), kept.expires_at))
     return _of_certificate(fitting[-1]) if fitting else None
 

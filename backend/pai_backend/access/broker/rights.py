@@ -48,6 +48,8 @@ class Credential:
     limits: Limits = EVERYTHING
     expires_at: datetime | None = None
     principals: frozenset[str] | None = None
+    within: str = ""
+    """The virtual cluster whose jobs it is limited to; empty: it is not."""
     as_admin: bool = False
     """An administrator's, who has said why, for the one job of another user that it names."""
 
@@ -66,6 +68,8 @@ def may_enter(
     if credential.expires_at is not None and credential.expires_at <= now:
         return None
     if credential.job is not None and credential.job != job.uid:
+        return None
+    if credential.within not in ("", job.virtual_cluster):
         return None
     if credential.principals is not None and not _is_named(job.alias, task_alias, credential.principals):
         return None

@@ -149,7 +149,8 @@ class ServiceProxy:
         """
         if target.label is None or job.spec.role(target.role).instances <= target.index:
             raise NoSuchService(f"The job {job.id} has no such service.")
-        visitor = Visitor(user.name, ambient=False, token=user.token, as_admin=as_admin and user.admin)
+        administers = as_admin and user.admin
+        visitor = Visitor(user.name, ambient=False, token=user.token, as_admin=administers, within=user.within)
         is_own = visitor.may_enter(job)
         if not is_own and not await self.is_shared(job, target, user.name):
             raise Forbidden(f"The job {job.id} belongs to another user.")
@@ -238,7 +239,8 @@ class ServiceProxy:
         """
         if visitor.may_enter(service.job):
             return
-        if await self._shared.of_visitor(visitor, service, address.service) is None:
+        is_reached = visitor.reaches(service.job)
+        if not is_reached or await self._shared.of_visitor(visitor, service, address.service) is None:
             raise Refused(Notice.LINK_OVER if visitor.link else Notice.FORBIDDEN)
         if address.prefix:
             raise Refused(Notice.OWN_ADDRESS)

@@ -47,6 +47,11 @@ class User(Protocol):
         """Digest of the token that stands for the user."""
         ...
 
+    @property
+    def within(self) -> str:
+        """The virtual cluster whose jobs the token is limited to; empty: it is not."""
+        ...
+
     def may(self, scope: Scope) -> bool:
         """Whether the token allows this part of the API."""
         ...
@@ -109,6 +114,12 @@ class Visitor:
     """An administrator who has stated why they enter this job."""
     link: str = ""
     """Digest of the token of the link that a visitor without a name came by."""
+    within: str = ""
+    """The virtual cluster whose jobs the token is limited to; empty: it is not."""
+
+    def reaches(self, job: Job) -> bool:
+        """Whether the visitor's token is good for this job at all, be it their own or shared with them."""
+        return self.within in ("", job.virtual_cluster)
 
     def may_enter(self, job: Job) -> bool:
         """Whether the services of this job are open to the visitor without a share.
@@ -116,7 +127,7 @@ class Visitor:
         May an administrator see it, that opens nothing. The address of a workspace goes on to its owner's next job, and
         so does the owner's session there.
         """
-        if self.link:
+        if self.link or not self.reaches(job):
             return False
         is_owner = self.name == job.user and not self.as_admin
         if self.job in (None, job.uid):
@@ -129,7 +140,7 @@ async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice)
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
     user = await entrants.of_bearer(token.strip()) if scheme.lower() == "bearer" else None
     if user is not None and user.may(Scope.SSH):
-        return Visitor(user.name, ambient=False, token=user.token)
+        return Visitor(user.name, ambient=False, token=user.token, within=user.within)
     own = HOST_COOKIE if incoming.scheme == "https" and not incoming.address.prefix else COOKIE
     for value in _sessions(incoming.headers, own):
         claims = office.session(value, incoming.address.service)
@@ -149,7 +160,9 @@ async def visitor_of(claims: Claims, entrants: Entrants) -> Visitor | None:
     user = await entrants.of_digest(claims.token)
     if user is None or user.name != claims.user or (claims.admin and not user.admin):
         return None
-    return Visitor(user.name, ambient=True, token=claims.token, job=claims.job, as_admin=claims.admin)
+    return Visitor(
+        user.name, ambient=True, token=claims.token, job=claims.job, as_admin=claims.admin, within=user.within
+    )
 
 
 async def still(visitor: Visitor, entrants: Entrants) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_backend.api.address_wire import AddressList
-from pai_backend.api.base import ApiHandler
+from pai_backend.api.base import ALL_VERBS, ApiHandler
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.services.addresses import AddressesService
 from pai_backend.model.errors import NoSuchAddress, ReadOnlyJob
@@ -11,6 +11,8 @@ from pai_backend.model.errors import NoSuchAddress, ReadOnlyJob
 
 class AddressesHandler(ApiHandler):
     """``/api/v2/addresses``."""
+
+    users_own = ALL_VERBS
 
     @operation(Operation("Workspace names of the caller, and which job holds each.", answer=AddressList))
     async def get(self) -> AddressList:
@@ -20,6 +22,8 @@ class AddressesHandler(ApiHandler):
 
 class OneAddressHandler(ApiHandler):
     """``/api/v2/addresses/{address}``."""
+
+    users_own = ALL_VERBS
 
     @operation(
         Operation(

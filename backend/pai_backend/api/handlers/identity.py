@@ -18,6 +18,7 @@ from pai_backend.model.errors import (
     LockedOut,
     NoSuchToken,
     NotSupported,
+    NoVirtualCluster,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -125,7 +126,11 @@ class ApplicationTokensHandler(_IdentityHandler):
 
     @operation(
         Operation(
-            "Make an application token.", audit="token.made", query=TokenQuery, answer=NewToken, raises=(Forbidden,)
+            "Make an application token.",
+            audit="token.made",
+            query=TokenQuery,
+            answer=NewToken,
+            raises=(Forbidden, NoVirtualCluster),
         )
     )
     async def post(self, query: TokenQuery) -> NewToken:

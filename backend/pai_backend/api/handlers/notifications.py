@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.api.base import ApiHandler
+from pai_backend.api.base import ALL_VERBS, ApiHandler
 from pai_backend.api.notification_wire import NewNotification, NotificationList, NotificationWire
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.services.notifications import NotificationService
@@ -20,6 +20,8 @@ class _NotificationHandler(ApiHandler):
 
 class NotificationsHandler(_NotificationHandler):
     """``/api/v2/notifications``."""
+
+    users_own = ALL_VERBS
 
     @operation(Operation("The caller's notifications about their jobs.", answer=NotificationList))
     async def get(self) -> NotificationList:
@@ -45,6 +47,8 @@ class NotificationsHandler(_NotificationHandler):
 class OneNotificationHandler(_NotificationHandler):
     """``/api/v2/notifications/{notification}``."""
 
+    users_own = ALL_VERBS
+
     @operation(
         Operation(
             "Remove a notification of the caller.",
@@ -61,6 +65,8 @@ class OneNotificationHandler(_NotificationHandler):
 
 class NotificationTestHandler(_NotificationHandler):
     """``/api/v2/notifications/{notification}/test``."""
+
+    users_own = ALL_VERBS
 
     @operation(
         Operation(

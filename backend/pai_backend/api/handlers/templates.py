@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pai_backend.api.base import ApiHandler
+from pai_backend.api.base import ALL_VERBS, ApiHandler
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import KeepQuery
 from pai_backend.api.services.jobs import document_type
@@ -18,6 +18,8 @@ from pai_backend.store.kept_documents import Kind
 class TemplatesHandler(ApiHandler):
     """``/api/v2/templates``."""
 
+    users_own = ALL_VERBS
+
     @operation(Operation("Job documents to begin with: shipped, the site's, the caller's own.", answer=TemplateList))
     async def get(self) -> TemplateList:
         """The templates."""
@@ -26,6 +28,8 @@ class TemplatesHandler(ApiHandler):
 
 class DraftsHandler(ApiHandler):
     """``/api/v2/drafts``."""
+
+    users_own = ALL_VERBS
 
     @operation(Operation("Documents that the caller has begun to write.", answer=DraftList))
     async def get(self) -> DraftList:
@@ -79,10 +83,14 @@ class _OneKept(ApiHandler):
 class OneTemplateHandler(_OneKept):
     """``/api/v2/templates/{template}``."""
 
+    users_own = ALL_VERBS
+
     kind, service = Kind.TEMPLATE, TemplateService
 
 
 class OneDraftHandler(_OneKept):
     """``/api/v2/drafts/{draft}``."""
+
+    users_own = ALL_VERBS
 
     kind, service = Kind.DRAFT, DraftService

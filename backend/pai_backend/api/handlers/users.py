@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.api.base import ApiHandler
+from pai_backend.api.base import ALL_VERBS, ApiHandler
 from pai_backend.api.openpai.site_wire import GroupList, UserGroup
 from pai_backend.api.openpai.wire import ChangedUser, HoldingsWire, UserList, UserWire
 from pai_backend.api.operation import Operation, operation
@@ -43,6 +43,8 @@ class _UserHandler(ApiHandler):
 class UsersHandler(_UserHandler):
     """``/api/v2/users``."""
 
+    users_own = frozenset({"put", "post"})
+
     @operation(Operation("The users that the caller may see.", answer=UserList))
     async def get(self) -> UserList:
         """All for administrators and managers, oneself for others."""
@@ -81,6 +83,8 @@ class UsersHandler(_UserHandler):
 
 class OneUserHandler(_UserHandler):
     """``/api/v2/users/{user}``; ``me`` is the caller."""
+
+    users_own = frozenset({"put", "delete"})
 
     sets_passwords = True
 
@@ -128,6 +132,8 @@ class OneUserHandler(_UserHandler):
 
 class UserHoldingsHandler(_UserHandler):
     """``/api/v2/users/{user}/holdings``."""
+
+    users_own = ALL_VERBS
 
     @operation(
         Operation(

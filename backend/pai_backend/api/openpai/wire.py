@@ -326,6 +326,7 @@ class TokenWire(Camel):
     expires_time: int | None
     name: str
     scopes: tuple[str, ...] = Field(description="What it is limited to; empty: everything that its user may.")
+    virtual_cluster: str | None = Field(description="The one whose jobs it is limited to.")
     last_used_time: int | None = Field(description="To the minute; of application tokens.")
 
 

@@ -53,6 +53,7 @@ class CertificateService:
             issued_at=act.at,
             expires_at=user.until(end) or end,
             made_by=user.maker,
+            within=user.within,
         )
         if new.job is None:
             terms = _named(await self._of_all(terms, user), new.principals)
@@ -92,8 +93,9 @@ class CertificateService:
         return replace(terms, reason=reason.strip())
 
     async def _of_all(self, terms: Certificate, user: User) -> Certificate:
-        """For all jobs of the caller that have not ended, the newest if there are very many."""
-        wanted = JobFilter(sight=Sight(user.name), states=_LIVING, limit=MOST_PRINCIPALS, count=False)
+        """For all jobs of the caller, or of a limited token, that have not ended; the newest if there are very many."""
+        own = Sight(user.name, within=user.within)
+        wanted = JobFilter(sight=own, states=_LIVING, limit=MOST_PRINCIPALS, count=False)
         jobs, _ = await self._ctx.store.jobs.page(wanted)
         if not jobs:
             raise InvalidParameters(

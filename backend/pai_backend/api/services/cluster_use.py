@@ -41,7 +41,7 @@ class ClusterUseService:
     async def use(self, user: User) -> bytes:
         """ClusterUseWire as JSON, made once for each user and state of the cluster."""
         now = await self._ctx.snapshots.now()
-        rights = user.name, user.admin, user.manages, user.virtual_clusters
+        rights = user.name, user.admin, user.manages, user.virtual_clusters, user.within
         return await now.answer(("use", *rights), lambda: self._use(now, user))
 
     def _use(self, now: Snapshot, user: User) -> ClusterUseWire:

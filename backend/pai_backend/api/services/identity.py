@@ -16,11 +16,14 @@ from pai_backend.api.openpai.wire import (
 from pai_backend.api.people_queries import PasswordLogin, ProviderLogin, TokenQuery
 from pai_backend.api.queries import words
 from pai_backend.auth.identity import digest
+from pai_backend.auth.policy import administers
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden, InvalidParameters
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoVirtualCluster
 from pai_backend.model.scope import Scope
 from pai_backend.store.base import AccessToken
 
+WITHIN_ONE = frozenset({Scope.READ, Scope.JOBS, Scope.SSH})
+"""What a token for jobs of one virtual cluster may do unless it is said: files, say, belong to none."""
 ID_DIGITS = 16  # of a token's digest: enough to name it, of no use to a reader of the database
 
 
@@ -70,9 +73,21 @@ class IdentityService:
         if unknown:
             raise InvalidParameters(f"{unknown[0][:40]!r} is not a scope.", hint=f"Scopes are: {', '.join(Scope)}.")
         scopes = frozenset(map(Scope, words(query.scopes)))
+        if query.virtual_cluster:
+            self._require_known(user, query.virtual_cluster)
+            scopes = scopes or WITHIN_ONE
         life = None if query.lifetime_s is None else timedelta(seconds=query.lifetime_s)
-        token = await self._ctx.identity.make_application_token(user, query.name, scopes, life)
+        token = await self._ctx.identity.make_application_token(user, query.name, scopes, life, query.virtual_cluster)
         return NewToken(token=token, application=True, id=digest(token)[:ID_DIGITS])
+
+    def _require_known(self, user: User, wanted: str) -> None:
+        """Raises NoVirtualCluster for one that does not exist, or that the user may neither use nor manage."""
+        rules, known = self._ctx.rules, self._ctx.virtual_clusters
+        if wanted not in known or not (rules.granted(user, wanted) or administers(user, wanted)):
+            usable = ", ".join(each for each in known if rules.granted(user, each)) or "none"
+            raise NoVirtualCluster(
+                f"There is no virtual cluster {wanted[:100]!r} that you may use.", hint=f"You may use: {usable}."
+            )
 
     async def revoke(self, user: User, token: str, source: str) -> None:
         """End a token of the caller, by itself or its id. Raises NoSuchToken, Forbidden."""
@@ -96,5 +111,6 @@ def _shown(token: AccessToken) -> TokenWire:
         expires_time=milliseconds(token.expires_at) if token.expires_at is not None else None,
         name=token.name,
         scopes=tuple(sorted(token.scopes)),
+        virtual_cluster=token.virtual_cluster or None,
         last_used_time=milliseconds(token.last_used_at) if token.last_used_at is not None else None,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pai_backend.api.cells_wire import AffinityGroup, AffinityGroups, CellList, CellsOfClusters, ClusterCells
 from pai_backend.api.context import ApiContext
-from pai_backend.auth.policy import administers, sight_of
+from pai_backend.auth.policy import administers, sight_of, within
 from pai_backend.auth.users import User
 from pai_backend.model.errors import NoSuchJob, NoVirtualCluster
 from pai_backend.scheduling import Ledger
@@ -73,4 +73,5 @@ def _groups(cluster: Ledger, user: User) -> AffinityGroups:
 
 
 def _may_see(user: User, group: Group) -> bool:
-    return group.name.partition("~")[0] == user.name or administers(user, group.vc)
+    is_own = group.name.partition("~")[0] == user.name and within(user, group.vc)
+    return is_own or administers(user, group.vc)

@@ -25,6 +25,7 @@ from pai_backend.api.key_wire import JobKeyQuery, KeyFormat, KeyType
 from pai_backend.api.openpai.wire import Container, JobSsh, KeyPair
 from pai_backend.api.services.access import AccessService
 from pai_backend.api.services.jobs import JobService
+from pai_backend.auth.policy import may_enter
 from pai_backend.auth.users import User
 from pai_backend.model.alias import task_alias
 from pai_backend.model.errors import (
@@ -80,7 +81,7 @@ class JobKeyService:
         Raises NoSuchJob, Forbidden, ReadOnlyJob (the job has ended), InvalidParameters (no such format of that type).
         """
         job = await JobService(self._ctx).find(user, name)
-        if job.user != user.name:
+        if not may_enter(user, job):
             raise Forbidden(f"Only {job.user} may have the key of the job {job.id}.", hint="Ask for a share.")
         if query.format is KeyFormat.PEM and query.type is KeyType.ED25519:
             raise InvalidParameters(
@@ -113,7 +114,7 @@ class JobKeyService:
             user = await self._ctx.identity.of_digest(claims.token)
         except LockedOut:  # the answer is that for a link that was never given
             raise spent from None
-        if user is None or not user.name == claims.user == job.user or job.state.final:
+        if user is None or user.name != claims.user or not may_enter(user, job) or job.state.final:
             raise spent
         return await self._take(user, job, await job_key(self._ctx.store, job.uid), source)
 

@@ -12,7 +12,7 @@ from pai_backend.api.key_wire import MadeLink, NewLink, NewShare, ShareList, Sha
 from pai_backend.api.queries import TaskQuery
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.keys import require_account
-from pai_backend.auth.policy import may_enter, may_see
+from pai_backend.auth.policy import may_enter, may_see, within
 from pai_backend.auth.tokens import TOKEN_BYTES
 from pai_backend.auth.users import User
 from pai_backend.model.alias import Target, service_alias
@@ -34,7 +34,7 @@ async def find_entered(ctx: ApiContext, user: User, name: str) -> tuple[Job, Sha
     if may_see(user, job):
         return job, None
     for share in await ctx.store.grants.shares_in_force(job.uid, ctx.clock()):
-        if share.is_for(user.name):
+        if share.is_for(user.name) and within(user, job.virtual_cluster):
             return job, share
     # In the store's own words, so that a hidden job and one that does not exist look alike.
     raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
@@ -75,7 +75,8 @@ class ShareService:
         grants = self._ctx.store.grants
         find = grants.shared_by if query.given else grants.shared_with
         shares = await find(user.name, self._ctx.clock())
-        return ShareList(data=tuple([_shown(share, await self._ctx.store.jobs.get(share.job)) for share in shares]))
+        of_jobs = [(share, await self._ctx.store.jobs.get(share.job)) for share in shares]
+        return ShareList(data=tuple(_shown(share, job) for share, job in of_jobs if within(user, job.virtual_cluster)))
 
     async def give(self, user: User, name: str, new: NewShare) -> ShareWire:
         """Let a user or a group into the caller's job, on these terms instead of earlier ones.
