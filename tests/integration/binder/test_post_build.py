@@ -41,7 +41,8 @@ class Built:
         own = {"HOME": str(self.home), "PATH": os.pathsep.join([str(environment / "bin"), *path])}
         # The caches of pip and yarn are no part of the environment; without them all would be fetched anew.
         caches = {"PIP_CACHE_DIR": pip_cache(), "YARN_GLOBAL_FOLDER": str(Path.home() / ".yarn" / "berry")}
-        self.environ = {**kept, **own, **caches}
+        # Nor is all compiled that is installed: what runs here once compiles what it imports.
+        self.environ = {**kept, **own, **caches, "PIP_NO_COMPILE": "1"}
 
     def run(self, *command: str, timeout: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
