@@ -25,6 +25,8 @@ usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --
        python -m pai_backend cluster remove [--config FILE] [...]                 (take all tasks out of Kubernetes)
        python -m pai_backend cluster compare OLD NEW          (what `pai cluster plan OLD NEW` runs)
        python -m pai_backend simulate CONFIG TRACE [--compare CONFIG] [...]   (what `pai simulate` runs)
+       python -m pai_backend setup [...]                      (write the configuration and systemd unit of a server)
+       python -m pai_backend doctor [--config FILE] [...]     (check a server; what `pai doctor --server` runs)
        python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""
 SHORTEST_PASSWORD = 6  # characters, as in OpenPAI
 
@@ -66,6 +68,14 @@ def main(arguments: list[str]) -> int:
         from pai_backend.commands.cluster_compare import main as cluster_compare
 
         return cluster_compare(arguments[2:])
+    if arguments[:1] == ["setup"]:
+        from pai_backend.commands.setup import main as setup
+
+        return setup(arguments[1:])
+    if arguments[:1] == ["doctor"]:
+        from pai_backend.commands.server_check import main as doctor
+
+        return doctor(arguments[1:])
     if arguments[:1] == ["simulate"]:
         from pai_backend.simulation.command import main as simulate
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from jupyter_pai import access
-from jupyter_pai.commands.arguments import INDEX, JOB, ROLE
+from jupyter_pai.commands.arguments import INDEX, JOB, ROLE, job_names
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.ssh import SSH_DIR, ssh_root
@@ -16,6 +19,10 @@ from jupyter_pai.verbs import argument, flag, verb
 
 CLIENTS = ("ssh", "scp", "sftp", "rsync", "vscode", "pycharm", "jetbrains", "putty")
 """Words of ``doctor --client``; a test compares them with its rules, which the parser must not load."""
+
+
+SERVER_CONFIG = Path("/etc/jupyter-pai/backend.yaml")
+"""What ``python -m pai_backend setup`` writes."""
 
 
 @verb(
@@ -96,16 +103,22 @@ def _draining(error: ClientError) -> ClientError:
 @verb(
     "doctor",
     SSH_DIR,
-    JOB,
+    argument("job", nargs="?", help="name or alias", completer=job_names),
+    flag("--server", help="check this machine, and the configuration of a backend of several people, instead"),
     ROLE,
     INDEX,
     argument("--client", action="append", choices=CLIENTS, help="only this program; repeatable"),
+    argument("--config", type=Path, default=SERVER_CONFIG, help=f"--server: its file; default: {SERVER_CONFIG}"),
 )
 def doctor(args: argparse.Namespace, out: Output) -> int:
-    """Check which SSH programs and editors will work.
+    """Check which SSH programs and editors will work, or how a server is set up.
 
-    The exit code is 0 only when all that were asked for will.
+    The exit code is 0 only when all that were asked for will, or when nothing keeps people from the server.
     """
+    if args.server:
+        return _check_server(args.config, out)
+    if args.job is None:
+        raise _refused("Name a job.", "Or check a server: `pai doctor --server`.")
     from jupyter_pai.doctor.examining import report_text
 
     with connected() as client:
@@ -123,3 +136,15 @@ def doctor(args: argparse.Namespace, out: Output) -> int:
             found = access.shut_out(args.job, args.client or ())
     out.result(found, report_text(found))
     return OK if found["works"] else JOB_FAILED
+
+
+def _check_server(config: Path, out: Output) -> int:
+    """Run the backend's own check: it needs the server's packages and rights, and no backend that runs."""
+    command = [sys.executable, "-P", "-m", "pai_backend", "doctor", "--json", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (OK, JOB_FAILED):
+        words = done.stderr.strip().rpartition("\n")[2].removeprefix("pai_backend: ")
+        raise ClientError(words, code="InvalidParametersError", hint="Name the server's file: `--config FILE`.")
+    found = json.loads(done.stdout)
+    out.result(found, found["report"].rstrip("\n"))
+    return JOB_FAILED if done.returncode else OK

@@ -29,11 +29,11 @@ class Authority:
         """For clients."""
         return ssl.create_default_context(cadata=self.pem.decode())
 
-    def write(self, certificate: Path, key: Path, *hosts: str) -> int:
-        """Put a new certificate of these hosts in the place of what is there; returns its number."""
+    def write(self, certificate: Path, key: Path, *hosts: str, days: float = 1) -> int:
+        """Put a new certificate of these hosts in the place of what is there, for so many days; returns its number."""
         made = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
-        signed = self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])]), made, names)
+        signed = self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])]), made, names, days)
         form = serialization.PrivateFormat.PKCS8
         pem = made.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
         for path, text in ((key, pem), (certificate, signed.public_bytes(serialization.Encoding.PEM))):
@@ -43,7 +43,7 @@ class Authority:
         return signed.serial_number
 
     def _signed(
-        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, extension: x509.ExtensionType
+        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, extension: x509.ExtensionType, days: float = 1
     ) -> x509.Certificate:
         now = datetime.now(UTC)
         return (
@@ -52,8 +52,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_before(now - timedelta(days=30))
+            .not_valid_after(now + timedelta(days=days))
             .add_extension(extension, critical=False)
             .sign(self._key, hashes.SHA256())
         )

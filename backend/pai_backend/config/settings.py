@@ -179,6 +179,9 @@ class NodeSettings(Model):
     name: str = Field(min_length=1, max_length=63, description="Name of the node, unique.")
     simulated: bool = Field(default=True, description="A made-up node; false means this machine as it is detected.")
     gpus: GpuSettings | None = Field(default=None, description="Simulated GPUs: `{type, count}`.")
+    gpu_indices: tuple[int, ...] | None = Field(
+        default=None, description="Of this machine as it is detected, GPUs with these numbers alone: `[0, 1]`."
+    )
     cpus: int = Field(default=8, ge=1, description="CPUs that it offers.")
     memory_mb: int = Field(default=16384, ge=1, description="MiB of memory that it offers.")
     labels: Labels = Field(default={}, description="Labels, as on a node of Kubernetes: `{zone: a}`.")
@@ -246,8 +249,8 @@ class EngineSettings(Model):
     )
     nodes: tuple[NodeSettings, ...] = Field(
         default=(),
-        description="Nodes: a list of `{name, simulated, gpus: {type, count}, cpus, memory_mb, labels, taints, "
-        "schedulable}`. "
+        description="Nodes: a list of `{name, simulated, gpus: {type, count}, gpu_indices, cpus, memory_mb, labels, "
+        "taints, schedulable}`. "
         "None given: this machine with the GPUs it has.",
     )
     python: Path | None = Field(

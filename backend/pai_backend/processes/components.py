@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pai_backend.engine.log_place import LogPlace
     from pai_backend.launch.directories import TaskReach
     from pai_backend.model.ids import JobUid
-    from pai_backend.model.node import Node, Others
+    from pai_backend.model.node import Gpu, Node, Others
     from pai_backend.processes.node_cache import NodeCachingEngine
     from pai_backend.scheduling.config.model import ClusterConfig
     from pai_backend.storage.reach import StorageReach
@@ -316,9 +316,15 @@ def local_nodes(configured: Sequence[NodeSettings]) -> list[Node]:
             kind, count = (given.gpus.type, given.gpus.count) if given.gpus else ("", 0)
             node = simulated_node(given.name, kind, count, given.cpus, given.memory_mb)
         else:
-            node = detect_machine().model_copy(update={"name": given.name})
+            found = detect_machine()
+            wanted = found.gpus if given.gpu_indices is None else _of(found.gpus, given.gpu_indices)
+            node = found.model_copy(update={"name": given.name, "gpus": wanted})
         nodes.append(marked(node, given.labels, given.taints, schedulable=given.schedulable))
     return nodes or [marked(detect_machine(), {}, (), schedulable=True)]
+
+
+def _of(gpus: Sequence[Gpu], indices: Sequence[int]) -> tuple[Gpu, ...]:
+    return tuple(gpu for gpu in gpus if gpu.index in indices)
 
 
 class ReadyLine:

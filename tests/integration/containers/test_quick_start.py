@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
+from pai_backend.testing.free_ports import free_ports
 from tests.support.backend_process import backend, until
 from tests.support.page_shell import LONG_S, PageShell, fence
 from tests.support.podman_site import BUILD, PodmanSite
@@ -20,14 +19,12 @@ def test_the_first_job_of_a_server_runs_as_the_page_says(site: PodmanSite, tmp_p
     shell(load.replace("runtime.tar", str(BUILD / "runtime.tar")))
     site.podman("tag", site.image, IMAGE)
     files = tmp_path / "srv"
-    files.mkdir()
-    config = yaml.safe_load(fence(PAGE, "# /etc/jupyter-pai/backend.yaml").text.replace("/srv/pai", str(files)))
-    assert config.pop("data_dir") == "/var/lib/jupyter-pai"
-    config["api"]["port"] = 0
-    config["containers"]["runtime_image"] = shell(look).split()[0]
-    (tmp_path / "backend.yaml").write_text(yaml.safe_dump(config))
-    arguments = ["--config", str(tmp_path / "backend.yaml")]
-    with backend(tmp_path / "data", arguments, {**site.environment}) as running:
+    assert shell(look).split()
+    config, (api_port, ssh_port) = tmp_path / "backend.yaml", free_ports(2)
+    own = f" --output {config} --no-unit --data-dir {tmp_path / 'data'} --files {files} --admin root"
+    own += f" --api-port {api_port} --ssh-port {ssh_port} </dev/null"
+    assert "ok       engine" in shell(fence(PAGE, "python -m pai_backend setup").text.strip() + own)
+    with backend(tmp_path / "data", ["--config", str(config)], {**site.environment}) as running:
         people = fence(PAGE, "export PAI_URL").text.replace("http://127.0.0.1:8750", running.url)
         people = people.replace("/var/lib/jupyter-pai", str(tmp_path / "data"))
         assert "once" in shell(people)
