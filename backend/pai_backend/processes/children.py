@@ -44,9 +44,11 @@ def process_name(roles: Sequence[str], copy: int = 1) -> str:
 def modules_of(settings: dict[str, Any]) -> list[str]:
     """What the processes of these settings import; of an engine that a package brings, nothing is known here."""
     roles = sorted({role for roles in settings["processes"] for role in roles})
-    modules = ["pai_backend.processes.app", *(f"pai_backend.processes.roles.{role}" for role in roles)]
     kind = settings.get("engine", {}).get("kind", "local")
-    return [*modules, f"pai_backend.engine.{kind}.provider", f"pai_backend.engine.{kind}.engine"]
+    modules = ["processes.app", *(f"processes.roles.{role}" for role in roles)]
+    modules += ["processes.node_cache", f"engine.{kind}.provider", f"engine.{kind}.engine"]
+    modules += ["access.gateway.joined.front"] if "gateway" in roles else []
+    return [f"pai_backend.{module}" for module in modules]
 
 
 def children_of(settings: dict[str, Any]) -> list[Child]:

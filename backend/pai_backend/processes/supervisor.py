@@ -98,10 +98,11 @@ class Supervisor:
         ``replace`` is called at SIGUSR2 with the children there are, and does not return unless the program cannot be
         replaced.
         """
+        self._listen_to_signals()
         if forking.FORKS:
             forking.load(self._modules)
-        self._listen_to_signals()
-        self._begin()
+        if not self._asked_to_end():
+            self._begin()
         try:
             while not self._asked_to_end():
                 self._wait(self._until_restart())

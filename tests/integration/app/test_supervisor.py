@@ -112,6 +112,15 @@ def test_a_clean_end_leaves_no_process_and_no_runtime_file(tmp_path: Path, numbe
         assert "ended by signal" not in running.errors.read_text()
 
 
+def test_one_that_is_told_to_end_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    runtime = tmp_path / "data" / "runtime"
+    process = subprocess.Popen(command(tmp_path / "data"), stderr=subprocess.DEVNULL)
+    until((runtime / "supervisor.json").exists)
+    process.terminate()
+    assert process.wait(60) == 0
+    assert [entry.name for entry in runtime.iterdir()] == ["processes.lock"]
+
+
 def test_a_hung_supervisor_is_no_reason_for_two_backends(tmp_path: Path) -> None:
     with backend(tmp_path / "data") as running:
         running.process.send_signal(signal.SIGSTOP)
