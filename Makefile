@@ -54,12 +54,12 @@ lab: install ## Open JupyterLab with the panel and the example notebook
 test: install ## Run every test but those of the panel in a browser, in containers and on Kubernetes nodes: what CI runs first
 	@tools/system-packages test
 	@tools/hadoop-jars >/dev/null
-	@$(MAKE) --no-print-directory check
+	@mkdir -p build; $(MAKE) --no-print-directory check >build/check.log 2>&1 & checking=$$!; \
+	  failed=0; (cd labextension && jlpm test:ci) || failed=1; \
+	  wait $$checking || failed=1; cat build/check.log; exit $$failed
 	@left=(--ignore=tests/integration/runtime --ignore=tests/integration/containers --ignore=tests/kubernetes); \
 	  left+=(--ignore=tests/ui --ignore=tests/gpu -m "not room_containers and not room_kubernetes"); \
-	  failed=0; (cd labextension && jlpm test:ci) || failed=1; \
-	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS) && \
-	  exit $$failed
+	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS)
 
 test-browser: install ## Run the panel in a real Chromium, on JupyterLabs and a JupyterHub: what CI runs then
 	@tools/system-packages test
