@@ -13,6 +13,7 @@ import { jobTablePlugin } from './jobs/table_plugin';
 import { kernelsPlugin } from './kernels/plugin';
 import { notebooksPlugin } from './notebooks/plugin';
 import { outputPlugin } from './output/plugin';
+import { peoplePlugin } from './people/plugin';
 import { submitPlugin } from './submit/plugin';
 import { sweepsPlugin } from './sweeps/plugin';
 import { terminalPlugin } from './terminal/plugin';
@@ -30,6 +31,7 @@ export default [
   submitPlugin,
   terminalPlugin,
   clusterPlugin,
+  peoplePlugin,
   outputPlugin,
   kernelsPlugin,
   notebooksPlugin,

@@ -22,6 +22,7 @@ import type {
   IFetchedNotebook,
   IFileEntry,
   IGuide,
+  IHoldings,
   IJobDetail,
   IJobEvent,
   IJobMetrics,
@@ -38,6 +39,7 @@ import type {
   ITemplate,
   ITicket,
   ITrial,
+  IUser,
   IVerdict,
   IWhy,
   LogStream
@@ -112,10 +114,45 @@ export namespace CommandIDs {
   export const openSweep = 'pai:open-sweep';
   /** Submit the open document as a sweep. */
   export const submitSweep = 'pai:submit-sweep';
+  /** Show who may sign in, and what each may do. */
+  export const showPeople = 'pai:show-people';
+  /** Add a user, after asking for their rights. */
+  export const addUser = 'pai:add-user';
+  /** Change what a user may do. */
+  export const editUser = 'pai:edit-user';
+  /** Give a user a new password, which is shown once. */
+  export const newPassword = 'pai:new-password';
+  /** Refuse all requests and logins of a user, or end that. */
+  export const disableUser = 'pai:disable-user';
+  /** Remove a user, after saying what becomes of what they have. */
+  export const removeUser = 'pai:remove-user';
   /** Use another backend, after asking which. */
   export const switchContext = 'pai:switch-context';
   /** Start a job and a notebook that computes in it. */
   export const newKernel = 'pai:new-kernel';
+}
+
+/** What a user may do, as administrators and managers set it. */
+export interface IUserRights {
+  readonly email?: string;
+  readonly admin?: boolean;
+  readonly grouplist?: readonly string[];
+  /** Virtual clusters that are granted to the user, beside those of their groups. */
+  readonly virtualCluster?: readonly string[];
+  readonly manages?: readonly string[];
+}
+
+/** A change of a user. */
+export interface IUserChange extends IUserRights {
+  readonly newPassword?: string;
+  readonly mustChangePassword?: boolean;
+}
+
+/** A user who is added. */
+export interface INewUser extends IUserRights {
+  readonly username: string;
+  readonly password: string;
+  readonly mustChangePassword: boolean;
 }
 
 /** A kernel of the Jupyter server that runs in a job, or ran there. */
@@ -272,6 +309,20 @@ export interface IPaiClient {
   release(job: string, task?: string): Promise<IReleased>;
   /** Let a waiting job stand elsewhere in its queue. Asking again is no error. */
   move(job: string, place: QueuePlace): Promise<IMoved>;
+  /** The caller as a user. */
+  me(): Promise<IUser>;
+  /** The users that the caller may see. */
+  users(): Promise<readonly IUser[]>;
+  /** What a user has; for administrators. */
+  holdings(user: string): Promise<IHoldings>;
+  /** Add a user; for administrators. */
+  addUser(user: INewUser): Promise<void>;
+  /** Change a user: what is given of it. */
+  changeUser(user: string, data: IUserChange): Promise<void>;
+  /** Refuse all requests and logins of a user, or end that; for administrators. */
+  setDisabled(user: string, disabled: boolean): Promise<void>;
+  /** Remove a user; an heir gets workspace names, templates and drafts, unless it is empty. For administrators. */
+  removeUser(user: string, heir: string): Promise<void>;
   /** Who uses the cluster, and who waits. */
   use(): Promise<IClusterUse>;
   /** Running tasks that the database does not know; for administrators. */

@@ -357,6 +357,31 @@ export interface components {
              */
             readonly until: string | null;
         };
+        /** @description What belongs to a user, or lets them in: what disabling or removing the user is about. */
+        readonly HoldingsWire: {
+            /** @description Names of jobs that have not ended. They bar a removal. */
+            readonly activeJobs: readonly string[];
+            /** @description They stay, for administrators to see. */
+            readonly endedJobs: number;
+            /** @description Workspace names. The heir gets them. */
+            readonly addresses: readonly string[];
+            /** @description The heir gets them. */
+            readonly templates: number;
+            /** @description The heir gets them. */
+            readonly drafts: number;
+            /** @description Directory of the user in the default file system. It stays. */
+            readonly files: string;
+            /** @description Registered SSH keys. They end. */
+            readonly keys: number;
+            /** @description SSH certificates. They end. */
+            readonly certificates: number;
+            /** @description Sessions and application tokens. They end. */
+            readonly tokens: number;
+            /** @description Shares and links of the user's jobs. They end with the jobs. */
+            readonly sharesGiven: number;
+            /** @description Jobs of others that the user may enter. These shares end. */
+            readonly sharesTaken: number;
+        };
         /** @description The idle clock of a job with an `idleTimeout`. */
         readonly IdleWire: {
             readonly timeoutS: number;
@@ -922,6 +947,12 @@ export interface components {
             readonly createdAt: string;
             readonly expiresAt: string | null;
         };
+        /** @description A registered SSH public key, as OpenPAI's user profile has it. */
+        readonly SshKey: {
+            readonly title: string;
+            readonly value: string;
+            readonly time: number;
+        };
         /** @description What the ssh plugin of OpenPAI v2 asks for. */
         readonly SshOptions: {
             /**
@@ -1200,6 +1231,31 @@ export interface components {
             /** @description GPUs that did nothing. */
             readonly idleGpus: number | null;
         };
+        /** @description The part of a user's profile that users themselves change. */
+        readonly UserExtension: {
+            readonly sshKeys: readonly components["schemas"]["SshKey"][];
+        };
+        /** @description A user. */
+        readonly UserWire: {
+            readonly username: string;
+            readonly email: string;
+            readonly grouplist: readonly string[];
+            readonly admin: boolean;
+            /** @description All that the user may submit to, by whatever grant. */
+            readonly virtualCluster: readonly string[];
+            /** @description All that the user manages, by whatever grant. */
+            readonly manages: readonly string[];
+            /** @description What is granted to the user and not to one of their groups. */
+            readonly own: components["schemas"]["VcGrantsWire"];
+            /** @description All requests and logins are refused. */
+            readonly disabled: boolean;
+            /** @description An administrator has set their password, and they must change it. */
+            readonly mustChangePassword: boolean;
+            /** @description Rights, password and mail address are set in the configuration of the backend. */
+            readonly configured: boolean;
+            readonly storageConfig: readonly string[];
+            readonly extension: components["schemas"]["UserExtension"];
+        };
         /** @description What a document is, or what is wrong with it. */
         readonly Validation: {
             readonly valid: boolean;
@@ -1208,6 +1264,13 @@ export interface components {
             readonly warnings: readonly components["schemas"]["DocumentWarning"][];
             readonly errors: readonly components["schemas"]["Fault"][];
             readonly spec: components["schemas"]["JobSpec"] | null;
+        };
+        /** @description Virtual clusters that were granted to a user or a group itself. */
+        readonly VcGrantsWire: {
+            /** @description They may submit to these. */
+            readonly use: readonly string[];
+            /** @description They may submit to these, see and change all jobs of these, and grant these to others. */
+            readonly manages: readonly string[];
         };
         /** @description A verdict as JSON. */
         readonly VerdictWire: {
@@ -1396,6 +1459,7 @@ export type FindingText = components['schemas']['FindingText'];
 export type FindingWire = components['schemas']['FindingWire'];
 export type Guide = components['schemas']['Guide'];
 export type Holder = components['schemas']['Holder'];
+export type HoldingsWire = components['schemas']['HoldingsWire'];
 export type IdleWire = components['schemas']['IdleWire'];
 export type ImageAuth = components['schemas']['ImageAuth'];
 export type JobDetail = components['schemas']['JobDetail'];
@@ -1433,6 +1497,7 @@ export type Scheduling = components['schemas']['Scheduling'];
 export type ServiceWire = components['schemas']['ServiceWire'];
 export type ShareList = components['schemas']['ShareList'];
 export type ShareWire = components['schemas']['ShareWire'];
+export type SshKey = components['schemas']['SshKey'];
 export type SshOptions = components['schemas']['SshOptions'];
 export type State = components['schemas']['State'];
 export type StopCause = components['schemas']['StopCause'];
@@ -1452,7 +1517,10 @@ export type Ticket = components['schemas']['Ticket'];
 export type Told = components['schemas']['Told'];
 export type Trial = components['schemas']['Trial'];
 export type UsePoint = components['schemas']['UsePoint'];
+export type UserExtension = components['schemas']['UserExtension'];
+export type UserWire = components['schemas']['UserWire'];
 export type Validation = components['schemas']['Validation'];
+export type VcGrantsWire = components['schemas']['VcGrantsWire'];
 export type VerdictWire = components['schemas']['VerdictWire'];
 export type VirtualClusterUse = components['schemas']['VirtualClusterUse'];
 export type Waiting = components['schemas']['Waiting'];

@@ -11,6 +11,7 @@ import { documentCalls } from './documents';
 import { jobCalls } from './jobs';
 import { kernelCalls } from './kernels';
 import { logCalls } from './logs';
+import { peopleCalls } from './people';
 import { runCalls } from './runs';
 
 /** {@link IPaiClient} over the Jupyter server's connection settings. */
@@ -22,6 +23,7 @@ export function clientOver(settings: ServerConnection.ISettings): IPaiClient {
     ...logCalls(connection),
     ...accessCalls(connection),
     ...clusterCalls(connection),
+    ...peopleCalls(connection),
     ...kernelCalls(connection),
     ...runCalls(connection)
   };
