@@ -59,7 +59,7 @@ def add(args: argparse.Namespace, out: Output) -> int:
 
     `read` looks at jobs, `jobs` submits and changes them, `files` reads and writes files, `ssh` enters tasks, and
     `admin` adds the rights of an administrator or manager. With `--vc` there are no jobs but those of one virtual
-    cluster for it, and it can change nothing that concerns all of them, such as registered SSH keys.
+    cluster for it, and it can change nothing that concerns all of them, such as templates.
     """
     given = {
         "name": args.name,

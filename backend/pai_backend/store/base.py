@@ -160,6 +160,8 @@ class UserKey:
     last_used_from: str = ""
     made_by: str = ""
     """Digest of the application token that registered it, and with which it ends; empty: none did."""
+    within: str = ""
+    """The virtual cluster whose jobs it is limited to, as that token is; empty: it is not."""
 
 
 def slot(job: JobUid, role_number: int, index: int) -> str:

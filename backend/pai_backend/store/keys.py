@@ -55,7 +55,7 @@ def add_key(conn: Connection, key: UserKey, act: Act) -> None:
         return
     before = one(conn, key.fingerprint)
     if before is not None and before.made_by and not key.made_by:
-        conn.execute(_UPDATE_KEY.values(made_by=""), {"fingerprint_": key.fingerprint})
+        conn.execute(_UPDATE_KEY.values(made_by="", virtual_cluster=""), {"fingerprint_": key.fingerprint})
         audit.note(conn, "key.changed", key.user, key.fingerprint, act, job=before.job, detail="adopted from a token")
     is_over = before is not None and before.expires_at is not None and before.expires_at <= act.at
     has_terms = any(_changing(key).values())
@@ -101,6 +101,7 @@ def _values(key: UserKey) -> dict[str, object]:
         "last_used_at": key.last_used_at,
         "last_used_from": key.last_used_from,
         "made_by": key.made_by,
+        "virtual_cluster": key.within,
         **_changing(key),
     }
 
@@ -168,6 +169,7 @@ def _key(row: AnyRow) -> UserKey:
         last_used_at=row.last_used_at,
         last_used_from=row.last_used_from,
         made_by=row.made_by,
+        within=row.virtual_cluster,
     )
 
 

@@ -40,6 +40,8 @@ user_keys = Table(
     Column("last_used_from", Text, nullable=False, server_default=text("''")),
     # Digest of the application token that registered it, with which it ends; empty: none did.
     Column("made_by", String(64), nullable=False, server_default=text("''")),
+    # As access_tokens.virtual_cluster, of that token.
+    Column("virtual_cluster", Text, nullable=False, server_default=text("''")),
 )
 
 user_cas = Table(

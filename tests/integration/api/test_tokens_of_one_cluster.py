@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pai_backend.access.broker.lookup import by_public_key, entrance
 from pai_backend.access.keys import make_ed25519
 from pai_backend.model.job import Desired, State
 from pai_backend.store.base import Sight
@@ -20,11 +21,10 @@ pytestmark = pytest.mark.asyncio
 __all__ = ["pai"]
 
 ALL_SCOPES = "read,jobs,files,ssh,admin"
-OF_ITS_USER = r"/(templates|drafts|usage|audit|notifications|keys|addresses)(/|$)|/holdings$"
+OF_ITS_USER = r"/(templates|drafts|usage|audit|notifications)(/|$)|/holdings$"
 """Paths without a job that concern all that the user has."""
 SOME_VERBS = {
-    ("get", "/api/v2/certificates"),
-    ("delete", "/api/v2/certificates/{serial}"),
+    ("delete", "/api/v2/addresses/{address}"),
     ("put", "/api/v2/users"),
     ("post", "/api/v2/users"),
     *(
@@ -35,7 +35,7 @@ SOME_VERBS = {
 }
 FOR_ANY_TOKEN = re.compile(
     r"/(info|jobs|validate|trial|schema/job|events/stream|announcement|healthz|readyz|openapi.json|gateway|check)$"
-    r"|/(cluster|virtual-clusters|storages|kubernetes|inspect|groups|users?|authn|tokens|certificates|lockouts|shares)(/|$)"
+    r"|/(cluster|virtual-clusters|storages|kubernetes|inspect|groups|users?|authn|tokens|certificates|lockouts|shares|keys|addresses)(/|$)"
     r"|/fs/|/ssh-keys/"
 )
 """Paths without a job: of the cluster or the caller, for administrators, or of a scope of their own."""
@@ -142,7 +142,41 @@ async def test_certificates_that_it_makes_name_jobs_of_its_cluster_alone(api: Ap
         assert (await client.post("/api/v2/certificates", json={**wanted, "job": "far"})).status_code == 404
         named = await client.post("/api/v2/certificates", json={**wanted, "principals": ["near", "far"]})
         assert named.status_code == 400
-        assert (await client.post("/api/v2/keys", json={"publicKey": wanted["publicKey"]})).status_code == 403
+        other = (await asked(api, "POST", "certificates", ALICE, json=wanted))[1]["serial"]
+        listed = (await client.get("/api/v2/certificates")).json()["data"]
+        assert [each["serial"] for each in listed] == [made.json()["serial"]]
+        assert (await client.delete(f"/api/v2/certificates/{other}")).status_code == 404
+        assert (await client.delete(f"/api/v2/certificates/{made.json()['serial']}")).status_code in (200, 204)
+
+
+async def test_keys_that_it_registers_open_jobs_of_its_cluster_alone(api: ApiSite) -> None:
+    async with api.client() as alice:
+        for name, vc in (("near", "research"), ("far", "default")):
+            assert await submits(alice, name, vc) == 201
+    token = await limited(api, ALICE, "research")
+    mine, its = (make_ed25519("")[1] for _ in range(2))
+    kept = (await asked(api, "POST", "keys", ALICE, json={"publicKey": mine}))[1]["fingerprint"]
+    made = (await asked(api, "POST", "keys", token, json={"publicKey": its}))[1]["fingerprint"]
+    now = api.ctx.clock()
+
+    async def enters(fingerprint: str) -> list[bool]:
+        credential = await by_public_key(api.store, fingerprint, now)
+        assert credential is not None
+        jobs = [await api.store.jobs.find(f"alice~{name}") for name in ("near", "far")]
+        return [await entrance(api.store, credential, job, now) is not None for job in jobs]
+
+    assert (await enters(made), await enters(kept)) == ([True, False], [True, True])
+    assert [each["fingerprint"] for each in (await asked(api, "GET", "keys", token))[1]["data"]] == [made]
+    # It neither removes, replaces nor narrows a key that it has not registered.
+    assert (await asked(api, "DELETE", f"keys/{kept}", token))[0] == 404
+    replacing = {"publicKey": make_ed25519("")[1], "replaces": kept}
+    assert (await asked(api, "POST", "keys", token, json=replacing))[0] == 403
+    assert (await asked(api, "POST", "keys", token, json={"publicKey": mine}))[0] == 201
+    assert await enters(kept) == [True, True]
+    # What its user registers without it is the user's own, and what it leaves ends with it.
+    assert (await asked(api, "POST", "keys", ALICE, json={"publicKey": its}))[0] == 201
+    assert await enters(made) == [True, True]
+    assert (await asked(api, "DELETE", f"keys/{made}", token))[0] == 404
 
 
 async def test_an_administrator_or_manager_by_it_is_one_of_its_cluster(api: ApiSite) -> None:

@@ -153,7 +153,8 @@ async def _of_key(store: Store, fingerprint: str) -> Credential | None:
     kept = await store.grants.key(fingerprint)
     if kept is None:
         return None
-    return Credential(kept.user, fingerprint, CredentialKind.KEY, job=kept.job, expires_at=kept.expires_at)
+    end = kept.expires_at
+    return Credential(kept.user, fingerprint, CredentialKind.KEY, job=kept.job, expires_at=end, within=kept.within)
 
 
 async def _of_job_key(store: Store, fingerprint: str) -> Credential | None:

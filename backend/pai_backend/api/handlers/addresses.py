@@ -12,8 +12,6 @@ from pai_backend.model.errors import NoSuchAddress, ReadOnlyJob
 class AddressesHandler(ApiHandler):
     """``/api/v2/addresses``."""
 
-    users_own = ALL_VERBS
-
     @operation(Operation("Workspace names of the caller, and which job holds each.", answer=AddressList))
     async def get(self) -> AddressList:
         """The names."""

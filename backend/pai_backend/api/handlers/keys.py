@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.api.base import ALL_VERBS, ApiHandler
+from pai_backend.api.base import ApiHandler
 from pai_backend.api.key_wire import (
     AuthorityWire,
     CertificateList,
@@ -68,8 +68,6 @@ class _KeyHandler(ApiHandler):
 class KeysHandler(_KeyHandler):
     """``/api/v2/keys``."""
 
-    users_own = ALL_VERBS
-
     @operation(Operation("The caller's SSH public keys.", answer=KeyList))
     async def get(self) -> KeyList:
         """The keys."""
@@ -94,8 +92,6 @@ class KeysHandler(_KeyHandler):
 class OneKeyHandler(_KeyHandler):
     """``/api/v2/keys/{fingerprint}``."""
 
-    users_own = ALL_VERBS
-
     @operation(
         Operation("Forget an SSH public key.", audit="key.removed", told_by_store=True, status=204, raises=(NoSuchKey,))
     )
@@ -106,8 +102,6 @@ class OneKeyHandler(_KeyHandler):
 
 class CertificatesHandler(_KeyHandler):
     """``/api/v2/certificates``."""
-
-    users_own = frozenset({"get"})
 
     @operation(Operation("The caller's SSH certificates that are accepted now.", answer=CertificateList))
     async def get(self) -> CertificateList:
@@ -132,8 +126,6 @@ class CertificatesHandler(_KeyHandler):
 
 class OneCertificateHandler(_KeyHandler):
     """``/api/v2/certificates/{serial}``."""
-
-    users_own = ALL_VERBS
 
     @operation(
         Operation(

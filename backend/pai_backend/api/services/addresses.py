@@ -5,7 +5,9 @@ from __future__ import annotations
 from pai_backend.api import present
 from pai_backend.api.address_wire import AddressList, AddressService, AddressWire
 from pai_backend.api.context import ApiContext
+from pai_backend.auth.policy import within
 from pai_backend.auth.users import User
+from pai_backend.model.job import Job
 from pai_backend.store.addresses import Address
 
 
@@ -16,17 +18,24 @@ class AddressesService:
         self._ctx = ctx
 
     async def list(self, user: User) -> AddressList:
-        """The caller's names, in order."""
-        found = await self._ctx.store.addresses.of_user(user.name)
-        return AddressList(data=tuple([await self._shown(address) for address in found]))
+        """The caller's names, in order; by a token of one virtual cluster those that jobs of it hold."""
+        found = [(each, await self._holder(each)) for each in await self._ctx.store.addresses.of_user(user.name)]
+        return AddressList(
+            data=tuple(
+                self._shown(address, job)
+                for address, job in found
+                if not user.within or (job is not None and within(user, job.virtual_cluster))
+            )
+        )
 
     async def release(self, user: User, name: str) -> None:
         """Reserve a name of the caller's no longer. Raises NoSuchAddress, ReadOnlyJob."""
         await self._ctx.store.addresses.release(user.name, name)
 
-    async def _shown(self, address: Address) -> AddressWire:
-        holder = address.holder
-        job = None if holder is None else await self._ctx.store.jobs.by_alias(address.alias)
+    async def _holder(self, address: Address) -> Job | None:
+        return None if address.holder is None else await self._ctx.store.jobs.by_alias(address.alias)
+
+    def _shown(self, address: Address, job: Job | None) -> AddressWire:
         services = () if job is None else tuple(present.services(job, self._ctx.site))
         return AddressWire(
             name=address.name,

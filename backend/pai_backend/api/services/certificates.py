@@ -16,7 +16,7 @@ from pai_backend.api.services.shares import find_entered
 from pai_backend.auth.policy import may_enter
 from pai_backend.auth.users import User
 from pai_backend.model.alias import task_alias
-from pai_backend.model.errors import Forbidden, InvalidParameters
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchCertificate
 from pai_backend.model.job import Job, State
 from pai_backend.model.rights import limits_of, narrower, words_of
 from pai_backend.store.base import JobFilter, Sight
@@ -66,12 +66,18 @@ class CertificateService:
         return IssuedCertificate(certificate=line, **dict(_shown(made)))
 
     async def list(self, user: User) -> CertificateList:
-        """The caller's certificates that are accepted now; everybody's for an administrator."""
-        found = await self._ctx.store.grants.certificates(None if user.admin else user.name, self._ctx.clock())
-        return CertificateList(data=tuple(_shown(certificate) for certificate in found))
+        """The caller's certificates that are accepted now; everybody's for an administrator.
+
+        By a token that is limited to a virtual cluster, those that it has had made.
+        """
+        return CertificateList(data=tuple(_shown(certificate) for certificate in await self._kept(user)))
 
     async def revoke(self, user: User, serial: int) -> None:
         """Refuse a certificate of the caller, of anybody for an administrator. Raises NoSuchCertificate."""
+        if user.within and serial not in {kept.serial for kept in await self._kept(user)}:
+            raise NoSuchCertificate(
+                f"This token has had no certificate {serial} made.", hint="`pai keys certificates` lists those it has."
+            )
         await self._ctx.store.grants.revoke(None if user.admin else user.name, serial, self._act(user))
 
     async def authority(self, user: User) -> AuthorityWire:
@@ -84,6 +90,10 @@ class CertificateService:
             raise Forbidden("Only an administrator may change the key that certifies users.", hint="Ask one.")
         await authority.rotate(self._ctx.store, self._act(user))
         return await self.authority(user)
+
+    async def _kept(self, user: User) -> Sequence[Certificate]:
+        found = await self._ctx.store.grants.certificates(None if user.admin else user.name, self._ctx.clock())
+        return [kept for kept in found if not user.within or kept.made_by == user.maker]
 
     async def _as_admin(self, terms: Certificate, user: User, new: NewCertificate, job: Job) -> Certificate:
         """For another user's job, whose owner is told. Raises Forbidden."""

@@ -10,7 +10,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.key_wire import KeyList, KeyWire, Lockouts, NewKey
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchUser
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchKey, NoSuchUser
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
 
@@ -26,8 +26,8 @@ class KeyService:
         return Act(user.name, self._ctx.clock(), self._source)
 
     async def keys(self, user: User) -> KeyList:
-        """The caller's registered keys."""
-        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.user_keys.registered(user.name)))
+        """The caller's registered keys; by a token of one virtual cluster those that it has registered."""
+        return KeyList(data=tuple(_shown(key) for key in await self._kept(user)))
 
     async def add(self, user: User, new: NewKey) -> KeyWire:
         """Register a public key for the caller; one that is registered gets these terms. Idempotent.
@@ -47,6 +47,10 @@ class KeyService:
 
     async def remove(self, user: User, fingerprint: str) -> None:
         """Forget a key of the caller. Raises NoSuchKey."""
+        if user.within and fingerprint not in {key.fingerprint for key in await self._kept(user)}:
+            raise NoSuchKey(
+                f"This token has registered no key {fingerprint[:100]!r}.", hint="`pai keys list` shows them."
+            )
         await self._ctx.store.user_keys.remove(user.name, fingerprint, self.act(user))
 
     async def lockouts(self, user: User) -> Lockouts:
@@ -72,6 +76,10 @@ class KeyService:
         await self._ctx.store.grants.let_in(name, self.act(user))
         self._ctx.identity.lockouts.forget()
 
+    async def _kept(self, user: User) -> list[UserKey]:
+        found = await self._ctx.store.user_keys.registered(user.name)
+        return [key for key in found if not user.within or key.made_by == user.maker]
+
     async def _key(self, user: User, new: NewKey, act: Act) -> UserKey:
         parsed = parse_public_key(new.public_key)
         job = None if new.job is None else await JobService(self._ctx).own(user, new.job, "register a key for")
@@ -86,6 +94,7 @@ class KeyService:
             job=None if job is None else job.uid,
             replaces=new.replaces,
             made_by=user.maker,
+            within=user.within,
         )
 
 

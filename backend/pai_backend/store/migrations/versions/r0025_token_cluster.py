@@ -13,7 +13,7 @@ down_revision = "0024"
 branch_labels = None
 depends_on = None
 
-TABLES = ("access_tokens", "certificates")
+TABLES = ("access_tokens", "certificates", "user_keys")
 
 
 def upgrade() -> None:
