@@ -120,7 +120,7 @@ class BaseHandler(tornado.web.RequestHandler):
         verb = (self.request.method or "").lower()
         if self.user.within and verb in self.users_own:
             raise Forbidden(
-                f"This token is for jobs of the virtual cluster {self.user.within}; this concerns all of its user's.",
+                f"This token is for jobs of virtual cluster {self.user.within}; this is about all that its user has.",
                 hint="Sign in, or use a token that is not limited to one: `pai token add NAME` makes it.",
             )
         scope = self.scope_of(verb)

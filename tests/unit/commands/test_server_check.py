@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import ssl
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from pai_backend.commands import server_check
 from pai_backend.commands.server_check import Check, check, main
 from pai_backend.commands.server_setup import unit
 from pai_backend.config.settings import Settings
+from pai_backend.platform.runtime_files import write_json
 from pai_backend.testing.free_ports import free_ports
 from tests.support.certificates import Authority
 
@@ -168,3 +172,37 @@ def test_it_ends_with_1_when_something_blocks_and_tells_it_in_json(
     assert "wrong    ways in: passwords pass the network" in told["report"]
     assert main(["--config", str(tmp_path / "none.yaml")]) == server_check.EXIT_CONFIG
     assert main(["--unit"]) == server_check.EXIT_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (200, b"{}", []),
+        (503, b'{"checks": [{"name": "database", "ok": false, "message": "away"}]}', ["database: away"]),
+        (503, b"<html>", ["does not answer"]),
+    ],
+)
+def test_a_backend_that_runs_is_asked_how_it_is_also_by_https(
+    tmp_path: Path, status: int, body: bytes, expected: list[str]
+) -> None:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    certificate, key = certificate_files(tmp_path / "tls", ["pai.example.org"], 90)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        answering = Thread(target=server.handle_request)
+        answering.start()
+        runtime = tmp_path / "data" / "runtime"
+        write_json(runtime / "supervisor.json", {"pid": os.getpid()})
+        write_json(runtime / "api.json", {"url": f"https://127.0.0.1:{server.server_address[1]}"})
+        said = found(check(settings(tmp_path / "data"), None), "backend")
+        answering.join(60)
+    assert len(said) == len(expected)
+    assert all(words in what for (what, _), words in zip(said, expected, strict=True))
