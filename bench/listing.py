@@ -36,6 +36,8 @@ FILTERS: tuple[dict[str, str], ...] = (
     {"tagsContain": "vision"},
     {"tagsContain": "paper"},
     {"tagsNotContain": "vision,slow"},
+    {"gpuType": "V100"},
+    {"gpuType": "K80"},
     {"state": "FAILED,STOPPED", "vc": "research"},
     {"username": BUSIEST, "jobPriority": "default,prod"},
     {"username": BUSIEST, "keyword": "resnet", "tagsContain": "slow", "state": "SUCCEEDED"},

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, create_engine, insert, make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from pai_backend.model.job import State
-from pai_backend.store.rows import Values, changing_values, fixed_values, tags_text
+from pai_backend.store.rows import Values, changing_values, fixed_values, gpu_types_text, tags_text
 from pai_backend.store.tables import jobs
 from pai_backend.testing.builders import T0, make_job, make_uid
 
@@ -20,6 +20,8 @@ RARE = "needle"
 """A word in the names of a few jobs."""
 TAGS = {"vision": 0.5, "slow": 0.05, "paper": 0.001}
 """Tag -> share of the jobs that have it."""
+GPU_TYPES = {"A100": 0.6, "V100": 0.3, "K80": 0.001}
+"""GPU type -> share of the jobs that are of it."""
 CLUSTERS = ("default", "research", "teaching")
 _MODELS = ("resnet", "bert", "gpt", "mnist", "unet", "yolo", "llama", "whisper")
 _STATES = (*[State.SUCCEEDED.value] * 14, *[State.FAILED.value] * 4, State.STOPPED.value, State.RUNNING.value)
@@ -32,8 +34,7 @@ async def fill(url: str, count: int) -> None:
     PostgreSQL is then told to look at its tables, as its autovacuum does by itself within minutes.
     """
     if url.startswith("sqlite"):
-        with create_engine(url).begin() as conn:
-            _insert(conn, count)
+        fill_sqlite(url, count)
         return
     engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
     async with engine.begin() as begun:
@@ -44,9 +45,15 @@ async def fill(url: str, count: int) -> None:
     await engine.dispose()
 
 
-def _insert(conn: Connection, count: int) -> None:
-    chance = random.Random(1)
-    numbers = iter(range(count))
+def fill_sqlite(url: str, count: int, *, first: int = 0) -> None:
+    """Add ``count`` jobs to a database of SQLite that has ``first`` of them already."""
+    with create_engine(url).begin() as conn:
+        _insert(conn, count, first)
+
+
+def _insert(conn: Connection, count: int, first: int = 0) -> None:
+    chance = random.Random(1 + first)
+    numbers = iter(range(first, first + count))
     while batch := [_row(number, chance) for number in _some(numbers, _BATCH)]:
         conn.execute(insert(jobs), batch)
 
@@ -80,6 +87,7 @@ def _row(number: int, chance: random.Random) -> Values:
         "phase": "ended",
         "priority": chance.choice((None, None, "prod", "test", "oppo")),
         "tags": tags_text(mine),
+        "gpu_types": gpu_types_text(each for each, share in GPU_TYPES.items() if chance.random() < share),
         "retries": chance.randrange(4),
         "task_count": chance.randrange(1, 17),
         "gpu_count": chance.randrange(0, 65),

@@ -209,9 +209,11 @@ class AsyncClient:
         """A job by its name, alias or uid. Raises NotFound."""
         return AsyncJob(self.calls, await self.calls.job(name))
 
-    async def jobs(self, *, state: str | None = None, keyword: str | None = None, limit: int = 100) -> list[Summary]:
-        """Summaries of jobs, newest first; ``state`` is a comma list, ``keyword`` a part of the name."""
-        return await self.calls.jobs(state=state, keyword=keyword, limit=limit)
+    async def jobs(
+        self, *, state: str | None = None, keyword: str | None = None, gpu_type: str | None = None, limit: int = 100
+    ) -> list[Summary]:
+        """Summaries of jobs, newest first; ``keyword`` is a part of the name, the other two are comma lists."""
+        return await self.calls.jobs(state=state, keyword=keyword, gpu_type=gpu_type, limit=limit)
 
     async def close(self) -> None:
         """Close what is open; no call may follow."""

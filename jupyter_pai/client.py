@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import cast
@@ -22,6 +22,7 @@ from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError, S
 from jupyter_pai import streams
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway, from_wire
+from jupyter_pai.log_times import TimedLines
 from jupyter_pai.wire import ACTIVE_STATES
 from jupyter_pai.wire_types import (
     Announced,
@@ -32,6 +33,7 @@ from jupyter_pai.wire_types import (
     JobDetail,
     JobMetrics,
     KeyWire,
+    LogTimes,
     MovedJobs,
     PlacedEvent,
     Released,
@@ -229,15 +231,17 @@ class AsyncClient:
         username: str | None = None,
         vc: str | None = None,
         keyword: str | None = None,
+        gpu_type: str | None = None,
         offset: int | None = None,
         limit: int | None = None,
     ) -> list[Summary]:
-        """A page of the list, newest first; ``state`` is a comma list."""
+        """A page of the list, newest first; ``state`` and ``gpu_type`` are comma lists."""
         query: Query = {
             "state": state,
             "username": username,
             "vc": vc,
             "keyword": keyword,
+            "gpuType": gpu_type,
             "offset": offset,
             "limit": limit,
         }
@@ -349,12 +353,22 @@ class AsyncClient:
         stream: str = "all",
         offset: int = 0,
         limit: int | None = None,
+        lines: TimedLines | None = None,
     ) -> LogChunk:
-        """What a task has written from byte ``offset`` on (negative: from the end)."""
+        """What a task has written from byte ``offset`` on (negative: from the end).
+
+        With ``lines`` its data is stamped with the times of its lines, and its offsets are those of the log.
+        """
         query: Query = {"role": role, "index": index, "stream": stream, "offset": offset, "limit": limit}
         response = await self.request("GET", job_path(job, "/logs"), query=query)
         first = int(response.headers.get("X-Pai-Offset", "0"))
-        return LogChunk(response.body, first, int(response.headers.get("X-Pai-Next", first + len(response.body))))
+        data = response.body
+        chunk = LogChunk(data, first, int(response.headers.get("X-Pai-Next", first + len(data))))
+        if lines is None or not data:
+            return chunk
+        asked: Query = {**query, "offset": first, "limit": len(data)}
+        lines.learn(cast(LogTimes, await self._json("GET", job_path(job, "/logs/times"), asked))["times"])
+        return replace(chunk, data=lines.stamped(data, first))
 
     async def ssh(self, job: str) -> SshAnswer:
         """Gateway, login names and known_hosts lines of a job."""
@@ -393,7 +407,17 @@ class AsyncClient:
         return streams.all_events(self, "/api/v2/events/stream", position)
 
     def follow_log(
-        self, job: str, *, role: str | None = None, index: int | None = None, stream: str = "all", offset: int = 0
+        self,
+        job: str,
+        *,
+        role: str | None = None,
+        index: int | None = None,
+        stream: str = "all",
+        offset: int = 0,
+        lines: TimedLines | None = None,
     ) -> AsyncIterator[bytes]:
-        """What a task writes from byte ``offset`` on (negative: from the end), until the task has ended."""
-        return streams.log(self, job, role=role, index=index, stream=stream, offset=offset)
+        """What a task writes from byte ``offset`` on (negative: from the end), until the task has ended.
+
+        With ``lines`` each line begins with the time at which it came.
+        """
+        return streams.log(self, job, role=role, index=index, stream=stream, offset=offset, lines=lines)

@@ -15,7 +15,7 @@ Found = list[tuple[str, Summary]]
 
 
 def jobs_everywhere(
-    *, state: str | None, keyword: str | None, limit: int | None
+    *, state: str | None, keyword: str | None, gpu_type: str | None, limit: int | None
 ) -> tuple[Found, dict[str, ClientError]]:
     """Jobs with their contexts, newest first and ``limit`` at most, and why others have none, by context.
 
@@ -27,7 +27,7 @@ def jobs_everywhere(
     async def ask(endpoint: Endpoint) -> list[Summary] | ClientError:
         client = AsyncClient(endpoint)
         try:
-            return await client.jobs(state=state, keyword=keyword, limit=limit)
+            return await client.jobs(state=state, keyword=keyword, gpu_type=gpu_type, limit=limit)
         except ClientError as error:
             return error
         finally:

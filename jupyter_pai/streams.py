@@ -15,10 +15,11 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
 
 from jupyter_pai.errors import BackendAway, ClientError, from_wire
-from jupyter_pai.wire_types import Event, PlacedEvent
+from jupyter_pai.wire_types import Event, LogTimes, PlacedEvent
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
+    from jupyter_pai.log_times import TimedLines
 
 T = TypeVar("T")
 
@@ -145,26 +146,35 @@ async def all_events(client: AsyncClient, path: str, position: str | None) -> As
 
 
 async def log(
-    client: AsyncClient, job: str, *, role: str | None, index: int | None, stream: str, offset: int
+    client: AsyncClient,
+    job: str,
+    *,
+    role: str | None,
+    index: int | None,
+    stream: str,
+    offset: int,
+    lines: TimedLines | None = None,
 ) -> AsyncIterator[bytes]:
-    """Bytes of a log from ``offset`` on until the task has ended."""
+    """Bytes of a log from ``offset`` on until the task has ended; with ``lines`` they are stamped."""
     from jupyter_pai.client import job_path
 
-    place: dict[str, str | int | None] = {"role": role, "index": index, "stream": stream}
+    place: Query = {"role": role, "index": index, "stream": stream, "timestamps": "true" if lines else None}
     patience = Patience()
     while True:
         try:
             # Only the plain answer says where a negative or rotated-away offset really starts.
-            chunk = await client.log(job, role=role, index=index, stream=stream, offset=offset)
+            chunk = await client.log(job, role=role, index=index, stream=stream, offset=offset, lines=lines)
             offset = chunk.next
             if chunk.data:
                 patience.renew()
                 yield chunk.data
             async for message in _one_connection(client, job_path(job, "/logs/stream"), {**place, "offset": offset}):
                 patience.renew()
-                data = message if isinstance(message, bytes) else message.encode()
-                offset += len(data)
-                yield data
+                if isinstance(message, bytes):
+                    first, offset = offset, offset + len(message)
+                    yield lines.stamped(message, first) if lines is not None else message
+                elif lines is not None:
+                    lines.learn(cast(LogTimes, json.loads(message))["times"])
         except BackendAway as error:
             await patience.wait(error)
         else:

@@ -272,6 +272,19 @@ class KeyWire(TypedDict):
 LackOf: TypeAlias = Literal["cpu", "memory", "gpu", "port", "selector", "taint", "cordoned"]
 
 
+class LogTimeWire(TypedDict):
+    """When output came, within a second."""
+
+    offset: int
+    at: str
+
+
+class LogTimes(TypedDict):
+    """When the bytes of a part of a log came."""
+
+    times: list[LogTimeWire]
+
+
 class MadeLink(TypedDict):
     """A new link."""
 
@@ -528,6 +541,7 @@ class Summary(TypedDict):
     totalGpuNumber: int
     exitStatus: int | None
     warnings: int
+    gpuTypes: list[str]
 
 
 class TaskExitWire(TypedDict):
@@ -869,6 +883,7 @@ class JobSpec(TypedDict):
     sweepParallel: int | None
     notebook: str
     nodeSelector: dict[str, str]
+    secretEnv: dict[str, str]
     name: str
     dialect: Dialect
     image: str
@@ -1094,6 +1109,7 @@ class JobDetail(TypedDict):
     endAt: str | None
     idle: IdleWire | None
     doubt: str
+    outputPath: str
 
 
 class JobMetrics(TypedDict):

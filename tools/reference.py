@@ -120,8 +120,8 @@ A signal counts as the status 128 and its number, which is also how shells repor
   false`). A count of -1 has no limit, and -2 runs everything again, even a success.
 - A task that something took away (`lost`, `vanished`) while its machine went on may have done so itself, such as by
   `kill -9` of the process that keeps it on the local engine: then its kind is *unknown*, and a retry is charged.
-- **Pauses** double from one retry to the next: none after preemption and for the first {AT_ONCE} charged retries; then,
-  and after lost tasks, {FIRST_PAUSE.seconds} s to {LONGEST_PAUSE.seconds} s; after conflicts
+- **Pauses** double from one retry to the next: none after preemption and for the first {AT_ONCE} charged retries or
+  refusals by nodes; then, and after lost tasks, {FIRST_PAUSE.seconds} s to {LONGEST_PAUSE.seconds} s; after conflicts
   {FIRST_CONFLICT_PAUSE.seconds} s to {LONGEST_CONFLICT_PAUSE.seconds} s. They start over
   after a run of {LONG_RUN.seconds // 60} minutes.
 

@@ -33,6 +33,7 @@ from jupyter_pai.commands import users as users
 from jupyter_pai.commands import user_import as user_import
 from jupyter_pai.commands import groups as groups
 from jupyter_pai.commands import tokens as tokens
+from jupyter_pai.commands import secrets as secrets
 from jupyter_pai.commands import cluster as cluster
 from jupyter_pai.commands import mcp as mcp
 from jupyter_pai.commands import announce as announce

@@ -75,6 +75,12 @@ def service_labels(args: argparse.Namespace) -> Iterable[str]:
     return dict.fromkeys(service["label"] for service in _job(args)["services"])
 
 
+def gpu_types(args: argparse.Namespace) -> Iterable[str]:
+    """GPU types of the cluster's nodes."""
+    nodes = _asked(lambda api: api.cluster_use())["nodes"]
+    return sorted({each for node in nodes for each in node["gpuTypes"]})
+
+
 def key_names(args: argparse.Namespace) -> Iterable[str]:
     """Names and fingerprints of the user's keys."""
     from jupyter_pai import broker

@@ -114,7 +114,8 @@ def _refused(error: ClientError, document: DocumentFile, out: Output) -> int:
 def validate(args: argparse.Namespace, out: Output) -> int:
     """Read a document without a backend and list its faults.
 
-    The rules are those of this installation.
+    The rules are those of this installation. Whether you keep the secrets that the document names, only a backend
+    knows.
     """
     document = read_document(args.file)
     # These two bring pydantic along, which no other verb pays for.

@@ -11,6 +11,7 @@ from jupyter_pai.commands.arguments import (
     JOB,
     ROLE,
     ended_job_names,
+    gpu_types,
     job_names,
     role_names,
     service_labels,
@@ -21,6 +22,7 @@ from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import wait
 from jupyter_pai.errors import JOB_FAILED, OK, BackendAway, ClientError
 from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_characters
+from jupyter_pai.log_times import TimedLines
 from jupyter_pai.share_text import listed
 from jupyter_pai.verbs import argument, flag, one_of, verb
 from jupyter_pai.wire import FINAL_STATES, LOG_PAGE_BYTES
@@ -33,6 +35,9 @@ STREAMS = ("all", "stdout", "stderr")
     "list",
     argument("--state", help="only these states, separated by commas"),
     argument("--keyword", help="only jobs with this in their name"),
+    argument(
+        "--gpu-type", metavar="TYPE", help="only jobs of these GPU types, separated by commas", completer=gpu_types
+    ),
     argument("--limit", type=int, help="at most this many"),
     flag("--all-contexts", help="those of all your backends, whichever is used"),
 )
@@ -47,9 +52,9 @@ def list_jobs(args: argparse.Namespace, out: Output) -> int:
         return _list_everywhere(args, out)
     with connected() as client:
         announced.tell(client, out.progress)
-        jobs = client.jobs(state=args.state, keyword=args.keyword, limit=args.limit)
+        jobs = client.jobs(state=args.state, keyword=args.keyword, gpu_type=args.gpu_type, limit=args.limit)
         shares = client.thread.run(broker.all_shares(client.api))
-    out.result(jobs, listed(jobs, shares, chosen=bool(args.state or args.keyword)))
+    out.result(jobs, listed(jobs, shares, chosen=bool(args.state or args.keyword or args.gpu_type)))
     return OK
 
 
@@ -57,7 +62,7 @@ def _list_everywhere(args: argparse.Namespace, out: Output) -> int:
     """The jobs of all contexts, and which of them did not answer."""
     from jupyter_pai.everywhere import jobs_everywhere
 
-    found, failures = jobs_everywhere(state=args.state, keyword=args.keyword, limit=args.limit)
+    found, failures = jobs_everywhere(state=args.state, keyword=args.keyword, gpu_type=args.gpu_type, limit=args.limit)
     for name, failure in failures.items():
         out.progress(f"{name}: {failure.message} {failure.hint}".rstrip())
     where = {job["uid"]: name for name, job in found}
@@ -103,28 +108,34 @@ def why(args: argparse.Namespace, out: Output) -> int:
     INDEX,
     argument("--stream", choices=STREAMS, default="all", help="default: all"),
     argument("--offset", type=int, default=0, help="first byte; negative: from the end"),
+    flag("-t", "--timestamps", help="begin each line with the time at which it came"),
 )
 def logs(args: argparse.Namespace, out: Output) -> int:
     """Print what a task has written.
 
     ``--json`` gives an object with the text; with ``--follow`` a line for each piece.
     """
+    if args.timestamps and out.as_json:
+        raise ClientError(
+            "--timestamps is for text.", code="InvalidParametersError", hint="Leave out --json, or --timestamps."
+        )
+    lines = TimedLines() if args.timestamps else None
     with connected() as client:
+        place = {"role": args.role, "index": args.index, "stream": args.stream, "lines": lines}
         if not args.follow:
-            chunk = client.log(args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset)
+            chunk = client.log(args.job, offset=args.offset, **place)
             if out.as_json:
                 text, first, following = whole_characters(chunk.data, chunk.first)
                 out.json_line({"data": text, "offset": first, "next": following})
                 return OK
             out.raw(chunk.data, chunk.first)
-            while len(chunk.data) >= LOG_PAGE_BYTES and not out.in_cell:  # what comes while this runs is for --follow
-                chunk = client.log(args.job, role=args.role, index=args.index, stream=args.stream, offset=chunk.next)
+            # What comes while this runs is for --follow.
+            while chunk.next - chunk.first >= LOG_PAGE_BYTES and not out.in_cell:
+                chunk = client.log(args.job, offset=chunk.next, **place)
                 out.raw(chunk.data)
             return OK
         decoder, cut = incremental_decoder(), args.offset != 0
-        for data in client.follow_log(
-            args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset
-        ):
+        for data in client.follow_log(args.job, offset=args.offset, **place):
             if out.as_json:
                 if text := decoder.decode(data[cut_bytes(data) :] if cut else data):
                     out.json_line({"data": text})

@@ -4,13 +4,74 @@
 
 import { Widget } from '@lumino/widgets';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IClusterUse } from './types';
+import type { IProblemWords } from './error_words';
+import type { IClusterUse, IFault } from './types';
+
+/** What a form can be filled in with. */
+type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+
+/** The class of what says why a control is refused. */
+const REFUSAL = 'jp-pai-DialogForm-refusal';
+
+/** Sentences that a screen reader reads out at once. */
+function alertOf(sentences: readonly string[]): HTMLElement {
+  const node = document.createElement('div');
+  node.className = REFUSAL;
+  node.setAttribute('role', 'alert');
+  const said = sentences.filter(each => each !== '');
+  node.textContent = said.join(' ');
+  return node;
+}
 
 /** Controls below each other, each with its label. */
 export class DialogForm extends Widget {
   constructor() {
     super();
     this.addClass('jp-pai-DialogForm');
+  }
+
+  /** Whether all is filled in as it must be; if not, the browser says what is wrong. */
+  check(): boolean {
+    const controls = this.node.querySelectorAll<Control>(':invalid');
+    return [...controls].every(each => each.reportValidity());
+  }
+
+  /** Say what the backend refuses: below the control that it is about, else above all. */
+  refuse(words: IProblemWords, faults: readonly IFault[] = []): void {
+    this._forgetRefusals();
+    const places = faults.map(each => this._named.get(each.path));
+    const isPlaced = places.length > 0 && !places.includes(undefined);
+    if (!isPlaced) {
+      const note = alertOf([words.what, words.remedy]);
+      note.classList.add('jp-pai-Note');
+      note.dataset.kind = 'problem';
+      this.node.prepend(note);
+      note.scrollIntoView?.({ block: 'nearest' });
+      return;
+    }
+    places.forEach((control, place) => {
+      const { message, hint } = faults[place];
+      const said = alertOf([message, hint]);
+      said.id = `${REFUSAL}-${place}`;
+      control!.setAttribute('aria-invalid', 'true');
+      control!.setAttribute('aria-describedby', said.id);
+      control!.closest('label')!.after(said);
+    });
+    places[0]!.focus();
+  }
+
+  /** What was typed is not kept in what may be left of the page. */
+  dispose(): void {
+    for (const input of this.node.querySelectorAll('input')) {
+      input.value = '';
+    }
+    super.dispose();
+  }
+
+  /** Let refusals of this path of the request be shown at a control. */
+  protected named<T extends Control>(path: string, control: T): T {
+    this._named.set(path, control);
+    return control;
   }
 
   /** A control with its label. */
@@ -20,6 +81,13 @@ export class DialogForm extends Widget {
     line.append(control);
     this.node.append(line);
     return control;
+  }
+
+  /** Give a control another label, and return that. */
+  protected relabel(control: Control, label: string): HTMLLabelElement {
+    const line = control.closest('label')!;
+    line.replaceChildren(label, control);
+    return line;
   }
 
   /** A line of text. */
@@ -53,6 +121,18 @@ export class DialogForm extends Widget {
     }
     return this.add(label, select);
   }
+
+  private _forgetRefusals(): void {
+    for (const said of this.node.querySelectorAll(`.${REFUSAL}`)) {
+      said.remove();
+    }
+    for (const control of this._named.values()) {
+      control.removeAttribute('aria-invalid');
+      control.removeAttribute('aria-describedby');
+    }
+  }
+
+  private readonly _named = new Map<string, Control>();
 }
 
 /** The names that a cluster offers to choose from. */

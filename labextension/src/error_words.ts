@@ -69,6 +69,8 @@ export function codeWords(
       return { what: trans.__('The SSH key is not registered.'), remedy: '' };
     case 'NoNotificationError':
       return { what: trans.__('The notification does not exist.'), remedy: '' };
+    case 'NoSecretError':
+      return { what: trans.__('The secret does not exist.'), remedy: '' };
     case 'NoCertificateError':
       return {
         what: trans.__('The SSH certificate does not exist.'),
@@ -212,6 +214,11 @@ export function codeWords(
       return {
         what: trans.__('You have sent too many requests.'),
         remedy: trans.__('Wait a moment.')
+      };
+    case AwayCode.file:
+      return {
+        what: trans.__('The file on this computer has changed or is gone.'),
+        remedy: trans.__('Choose it again.')
       };
     case AwayCode.backend:
       return {

@@ -7,11 +7,13 @@ import { clusterPlugin } from './cluster/plugin';
 import { connectPlugin } from './connect/plugin';
 import { contextsPlugin } from './contexts/plugin';
 import { detailPlugin } from './detail/plugin';
+import { filesPlugin } from './files/plugin';
 import { notificationsPlugin } from './jobs/notifying';
 import { jobsPlugin } from './jobs/plugin';
 import { jobTablePlugin } from './jobs/table_plugin';
 import { kernelsPlugin } from './kernels/plugin';
 import { notebooksPlugin } from './notebooks/plugin';
+import { noticesPlugin } from './notices/plugin';
 import { outputPlugin } from './output/plugin';
 import { peoplePlugin } from './people/plugin';
 import { submitPlugin } from './submit/plugin';
@@ -32,6 +34,8 @@ export default [
   terminalPlugin,
   clusterPlugin,
   peoplePlugin,
+  filesPlugin,
+  noticesPlugin,
   outputPlugin,
   kernelsPlugin,
   notebooksPlugin,

@@ -14,6 +14,8 @@ export namespace AwayCode {
   export const extension = 'ServerExtensionMissing';
   /** The Jupyter server knows us and cannot reach the backend. */
   export const backend = 'UnavailableError';
+  /** The browser does not read a file that the user chose. */
+  export const file = 'FileUnreadable';
 }
 
 /** A failed request: the wire's error, or one of {@link AwayCode}. */

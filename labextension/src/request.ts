@@ -99,8 +99,10 @@ async function inTime<T>(
 
 /** A request beside its method and path. */
 export interface IRequestOptions {
-  readonly body?: string;
+  readonly body?: string | Blob;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Gives the request up; it then rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
 }
 
 /** Requests and sockets over the Jupyter server's connection settings. Requests reject with {@link PaiError}. */
@@ -179,12 +181,13 @@ export class Connection {
   private async _request(
     method: string,
     path: string,
-    { body, headers }: IRequestOptions
+    { body, headers, signal }: IRequestOptions
   ): Promise<Response> {
     const url = URLExt.join(this.settings.baseUrl, path);
     let response: Response;
     const aborter = new AbortController();
     const give = () => aborter.abort();
+    signal?.addEventListener('abort', give);
     const timer = method === 'GET' ? setTimeout(give, PATIENCE_MS) : undefined;
     try {
       response = await ServerConnection.makeRequest(
@@ -201,6 +204,7 @@ export class Connection {
         this.settings
       );
     } catch (reason) {
+      signal?.throwIfAborted();
       if (aborter.signal.aborted) {
         throw new PaiError(0, { code: AwayCode.silent });
       }
@@ -210,6 +214,7 @@ export class Connection {
       throw reason;
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', give);
     }
     if (!response.ok) {
       throw await errorOf(response);

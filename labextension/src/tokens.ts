@@ -21,6 +21,7 @@ import type {
   IDraft,
   IFetchedNotebook,
   IFileEntry,
+  IFileListing,
   IGuide,
   IHoldings,
   IJobDetail,
@@ -29,8 +30,10 @@ import type {
   IJobPage,
   IJobSummary,
   ILogMatches,
+  ILogTimes,
   IMoved,
   INotebookRun,
+  INotification,
   IOrphan,
   IReleased,
   IShare,
@@ -39,10 +42,14 @@ import type {
   ITemplate,
   ITicket,
   ITrial,
+  IUploadState,
   IUser,
+  IUserGroup,
   IVerdict,
   IWhy,
-  LogStream
+  JobNews,
+  LogStream,
+  NotificationChannel
 } from './types';
 
 /** The domain of the translation catalogue. */
@@ -126,6 +133,28 @@ export namespace CommandIDs {
   export const disableUser = 'pai:disable-user';
   /** Remove a user, after saying what becomes of what they have. */
   export const removeUser = 'pai:remove-user';
+  /** Add a group of users, after asking what its members may use. */
+  export const addGroup = 'pai:add-group';
+  /** Change a group of users. */
+  export const editGroup = 'pai:edit-group';
+  /** Remove a group of users, after asking. */
+  export const removeGroup = 'pai:remove-group';
+  /** Show where messages about the user's jobs go. */
+  export const showNotifications = 'pai:show-notifications';
+  /** Have messages about jobs sent from now on, after asking where to. */
+  export const addNotification = 'pai:add-notification';
+  /** Send a test message, and say whether it has arrived. */
+  export const testNotification = 'pai:test-notification';
+  /** End a notification, after asking. */
+  export const removeNotification = 'pai:remove-notification';
+  /** Show the files of the backend's storage. */
+  export const showFiles = 'pai:show-files';
+  /** Upload files of this computer, after asking which. */
+  export const uploadFiles = 'pai:upload-files';
+  /** Make a folder of the backend's storage, after asking for its name. */
+  export const newFolder = 'pai:new-folder';
+  /** Delete a file or a folder of the backend's storage, after asking. */
+  export const deleteFile = 'pai:delete-file';
   /** Use another backend, after asking which. */
   export const switchContext = 'pai:switch-context';
   /** Start a job and a notebook that computes in it. */
@@ -153,6 +182,30 @@ export interface INewUser extends IUserRights {
   readonly username: string;
   readonly password: string;
   readonly mustChangePassword: boolean;
+}
+
+/** What of a group is set; what is not given stays. */
+export interface IGroupChange {
+  readonly description?: string;
+  /** Its name at the provider that signs users in. */
+  readonly externalName?: string;
+  /** All users in it. */
+  readonly members?: readonly string[];
+  /** All virtual clusters that members may use by it. */
+  readonly virtualClusters?: readonly string[];
+  readonly manages?: readonly string[];
+}
+
+/** A notification that is added. */
+export interface INewNotification {
+  readonly channel: NotificationChannel;
+  /** A mail address, empty for that of the account; else a URL, which is kept secret. */
+  readonly to: string;
+  /** Signs the messages; empty: none does. */
+  readonly secret: string;
+  readonly news: readonly JobNews[];
+  /** The shortest wait that is news of the kind `waited`, in seconds. */
+  readonly waitedS: number;
 }
 
 /** A kernel of the Jupyter server that runs in a job, or ran there. */
@@ -198,6 +251,15 @@ export interface ILogPage {
   readonly next: number;
 }
 
+/** How a private key is written. */
+export type KeyFormat = 'openssh' | 'pem' | 'ppk' | 'ppk2';
+
+/** A private key, and the name of its file. */
+export interface IKeyFile {
+  readonly name: string;
+  readonly text: string;
+}
+
 /** What to list. */
 export interface IJobQuery {
   readonly keyword?: string;
@@ -205,6 +267,8 @@ export interface IJobQuery {
   readonly states?: readonly string[];
   readonly username?: string;
   readonly vc?: string;
+  /** GPU types, separated by commas. */
+  readonly gpuType?: string;
   readonly tag?: string;
   /** The earliest time of submission, as the wire has times; none when absent. */
   readonly since?: string;
@@ -238,6 +302,28 @@ export interface ISubmissionTerms {
 
 /** A job in the forms that an output of a cell has: data by media type. */
 export type IJobBundle = PartialJSONObject;
+
+/** The beginning of a file of the backend's storage. */
+export interface IFileBytes {
+  readonly bytes: ArrayBuffer;
+  /** Bytes of the whole file. */
+  readonly size: number;
+  /** When it was last changed, as HTTP writes times; null when the storage does not tell. */
+  readonly modified: string | null;
+}
+
+/** A part of a file on its way to the backend's storage. */
+export interface IFilePart {
+  readonly bytes: Blob;
+  /** Where in the file it belongs. What the backend has kept behind it is dropped. */
+  readonly offset: number;
+  /** Bytes of the whole file. */
+  readonly size: number;
+  /** Whether a file of that name is replaced; it is refused otherwise. */
+  readonly replace: boolean;
+  /** Gives the part up. */
+  readonly signal?: AbortSignal;
+}
 
 /** A document on its way to the backend. */
 export interface IDocumentText {
@@ -295,6 +381,18 @@ export interface IPaiClient {
   keep(kind: Kept, name: string, document: IDocumentText): Promise<void>;
   /** What a folder of the backend's storage holds. */
   files(folder: string): Promise<readonly IFileEntry[]>;
+  /** What a folder of the storage holds behind the name `after`, up to 10,000 names; null: the path is a file. */
+  listing(path: string, after: string): Promise<IFileListing | null>;
+  /** A file of the storage, up to `length` bytes of it. */
+  readFile(path: string, length: number): Promise<IFileBytes>;
+  /** The address of a file of the storage, to save it. */
+  fileAddress(path: string): string;
+  /** Upload a part of a file; the file gets its name with the last one. */
+  sendPart(path: string, part: IFilePart): Promise<IUploadState>;
+  /** Make a folder of the storage, with those above it. */
+  makeFolder(path: string): Promise<void>;
+  /** Delete a file of the storage, or a folder with all that is in it. */
+  removeFile(path: string): Promise<void>;
   /** Delete a template or draft of the user's. */
   discard(kind: Kept, name: string): Promise<void>;
   /** Ask a job to stop. Stopping a stopped job is no error. */
@@ -323,6 +421,22 @@ export interface IPaiClient {
   setDisabled(user: string, disabled: boolean): Promise<void>;
   /** Remove a user; an heir gets workspace names, templates and drafts, unless it is empty. For administrators. */
   removeUser(user: string, heir: string): Promise<void>;
+  /** The groups of users that the caller may see, that of all users first. */
+  groups(): Promise<readonly IUserGroup[]>;
+  /** Add a group; for administrators. */
+  addGroup(name: string, data: IGroupChange): Promise<void>;
+  /** Change a group: what is given of it. */
+  changeGroup(name: string, data: IGroupChange): Promise<void>;
+  /** Remove a group; that of all users then lets everyone use everything. For administrators. */
+  removeGroup(name: string): Promise<void>;
+  /** Where messages about the caller's jobs go, the oldest first. */
+  notifications(): Promise<readonly INotification[]>;
+  /** Have messages sent from now on. */
+  addNotification(data: INewNotification): Promise<INotification>;
+  /** Have a test message sent; when it was tried, `triedAt` changes. */
+  testNotification(id: string): Promise<void>;
+  /** End a notification, with what is on its way. */
+  removeNotification(id: string): Promise<void>;
   /** Who uses the cluster, and who waits. */
   use(): Promise<IClusterUse>;
   /** Running tasks that the database does not know; for administrators. */
@@ -342,6 +456,8 @@ export interface IPaiClient {
   shares(): Promise<IShares>;
   /** With whom a job of the user is shared, its links included. */
   jobShares(job: string): Promise<readonly IShare[]>;
+  /** A private key of a job's own; for its owner, while the job has not ended. */
+  jobKey(job: string, format: KeyFormat): Promise<IKeyFile>;
   /** Let another user open a service of a job, for `lifetimeS` seconds. */
   share(
     job: string,
@@ -382,6 +498,13 @@ export interface IPaiClient {
     ignoreCase: boolean,
     offset: number
   ): Promise<ILogMatches>;
+  /** When a part of a log came. */
+  logTimes(
+    job: string,
+    target: ILogTarget,
+    offset: number,
+    limit: number
+  ): Promise<ILogTimes>;
   /** The address of a whole log as a file. */
   logFile(job: string, target: ILogTarget): string;
   /** Kernels of the Jupyter server in jobs. Asking refreshes its list of kernel specs, too. */
@@ -411,7 +534,12 @@ export interface IPaiClient {
   /** Events of one job after number `after`. */
   jobEvents(job: string, after: number): WebSocket;
   /** A log followed from byte `offset`. */
-  followLog(job: string, target: ILogTarget, offset: number): WebSocket;
+  followLog(
+    job: string,
+    target: ILogTarget,
+    offset: number,
+    timestamps: boolean
+  ): WebSocket;
   /** Where the browser reaches a service it has a ticket for, or what is missing. */
   wayTo(ticket: ITicket): Promise<Way>;
 }

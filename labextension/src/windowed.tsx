@@ -21,7 +21,12 @@ export interface IColumn {
   /** Pixels; columns share what is left in proportion. */
   readonly width: number;
   readonly sort?: 'ascending' | 'descending' | 'none';
+  /** Hides the column where the table has no room for it; its cells must have {@link SPARE} too. */
+  readonly isSpare?: boolean;
 }
+
+/** The class of a column that is hidden where the table has no room for it. */
+export const SPARE = 'jp-pai-Windowed-spare';
 
 /** The first row to render and the one behind the last. */
 export function rowsInSight(
@@ -74,7 +79,10 @@ export function WindowedTable(props: {
       row(index, { 'aria-rowindex': index + 2, style: { height: rowHeight } })
     );
   }
-  const width = columns.reduce((sum, column) => sum + column.width, 0);
+  const width = columns
+    .filter(column => !column.isSpare)
+    .reduce((sum, column) => sum + column.width, 0);
+  const classOf = (column: IColumn) => (column.isSpare ? SPARE : undefined);
   return (
     <div
       aria-label={label}
@@ -94,13 +102,22 @@ export function WindowedTable(props: {
       >
         <colgroup>
           {columns.map(column => (
-            <col key={column.id} style={{ width: column.width }} />
+            <col
+              className={classOf(column)}
+              key={column.id}
+              style={{ width: column.width }}
+            />
           ))}
         </colgroup>
         <thead>
           <tr aria-rowindex={1}>
             {columns.map(column => (
-              <th aria-sort={column.sort} key={column.id} scope="col">
+              <th
+                aria-sort={column.sort}
+                className={classOf(column)}
+                key={column.id}
+                scope="col"
+              >
                 {column.head}
               </th>
             ))}

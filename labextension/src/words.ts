@@ -128,7 +128,7 @@ function remedyWords(
 }
 
 /** English, which the backend's own sentences are in. */
-const ENGLISH = { trans: nullTranslator.load(DOMAIN) };
+export const ENGLISH = { trans: nullTranslator.load(DOMAIN) };
 
 /** A hint that is for a shell or a program. */
 const FOR_PROGRAMS = /curl|Authorization|[Hh]eader|`|\bpai [a-z]/;

@@ -11,7 +11,7 @@ import { JobListModel } from '../src/jobs/model';
 import { CommandIDs } from '../src/tokens';
 import { FakeServer, Held, json } from './fake_server';
 import { acceptDialog, framePromise, waitForDialog } from '@jupyterlab/testing';
-import { detail, guide, report, share } from './wire';
+import { detail, guide, report, share, until } from './wire';
 
 const trans = nullTranslator.load('jupyter_pai');
 const GUIDE = 'POST connect/ada~first';
@@ -169,6 +169,109 @@ describe('connecting to a job', () => {
       { label: 'web', lifetimeS: 60 },
       { user: 'bob', only: ['port:web'], lifetimeS: 60 }
     ]);
+  });
+
+  describe('its private key', () => {
+    const KEY = 'GET jobs/ada~first/key';
+    const saved: [string, string][] = [];
+    const group = () =>
+      host.querySelector('[aria-label="Private key of this job"]');
+    const press = () =>
+      group()
+        ?.querySelector('button')
+        ?.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+
+    beforeEach(async () => {
+      saved.length = 0;
+      const blobs = new Map<string, Blob>();
+      URL.createObjectURL = blob => {
+        blobs.set('blob:1', blob as Blob);
+        return 'blob:1';
+      };
+      URL.revokeObjectURL = url => blobs.delete(url);
+      jest
+        .spyOn(HTMLAnchorElement.prototype, 'click')
+        .mockImplementation(function (this: HTMLAnchorElement) {
+          saved.push([this.download, blobs.get(this.href)?.type ?? '']);
+        });
+      server.on('GET users/me', () => json({ username: 'ada' }));
+      server.on('GET jobs/ada~first', () => json(detail()));
+      await model.load();
+    });
+
+    afterEach(() => {
+      jest.restoreAllMocks();
+    });
+
+    it('is saved in the format that was chosen, under the name that the server gives', async () => {
+      server.on(KEY, ({ query }) => {
+        expect(query.get('format')).toBe('ppk');
+        const name = 'attachment; filename="first-alias.ppk"';
+        return new Response('PuTTY-User-Key-File-3: …', {
+          headers: { 'Content-Disposition': name }
+        });
+      });
+      await model.loadKey();
+      show();
+      expect(group()?.textContent).toContain('until the job ends');
+      expect(group()?.textContent).toContain('chmod 600');
+      const select = group()?.querySelector('select');
+      expect(select?.getAttribute('aria-label')).toBe('Format of the key');
+      if (select) {
+        select.value = 'ppk';
+        select.dispatchEvent(new Event('change', { bubbles: true }));
+      }
+      expect(group()?.textContent).not.toContain('chmod 600');
+      press();
+      await until(() => saved.length > 0);
+      expect(saved).toEqual([['first-alias.ppk', 'application/octet-stream']]);
+      expect(JSON.stringify(model.state)).not.toContain('PuTTY-User-Key');
+      expect(model.state.takingKey).toBe(false);
+    });
+
+    it('is offered to no other user, and not after the end of the job', async () => {
+      server.on('GET users/me', () => json({ username: 'root' }));
+      await model.loadKey();
+      show();
+      expect(group()).toBeNull();
+      server.on('GET users/me', () => json({ username: 'ada' }));
+      server.on('GET jobs/ada~first', () => json(detail({ state: 'FAILED' })));
+      await model.loadKey();
+      show();
+      expect(group()).toBeNull();
+      server.on('GET jobs/ada~first', () => json({ code: 'NoJobError' }, 404));
+      await model.loadKey();
+      show();
+      expect(group()).toBeNull();
+      expect(host.querySelector('[role="alert"]')).toBeNull();
+    });
+
+    it('says why it is refused, and saves nothing', async () => {
+      const refusal = {
+        code: 'ForbiddenUserError',
+        message: 'A token that expires cannot take the key of a job.'
+      };
+      server.on(KEY, () => json(refusal, 403));
+      await model.loadKey();
+      show();
+      press();
+      await until(() => model.state.problem !== null);
+      show();
+      expect(host.querySelector('[role="alert"]')?.textContent).toContain(
+        'A token that expires'
+      );
+      expect(saved).toEqual([]);
+    });
+
+    it('is asked for once at a time, and dropped when the dialog is closed meanwhile', async () => {
+      const held = new Held();
+      server.on(KEY, () => held.answer);
+      const first = model.takeKey('openssh');
+      expect(await model.takeKey('pem')).toBeNull();
+      model.dispose();
+      held.release(new Response('-----BEGIN'));
+      expect(await first).toBeNull();
+    });
   });
 
   it('shows no shares of a job of another user, and says why one cannot be made', async () => {

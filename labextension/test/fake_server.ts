@@ -106,6 +106,11 @@ export class FakeServer {
     this._handlers.set(route, handler);
   }
 
+  /** How requests of a route are answered now. */
+  answerOf(route: string): Handler {
+    return this._handlers.get(route)!;
+  }
+
   /** The sockets opened so far whose path begins with `path`. */
   sockets(path: string): FakeSocket[] {
     const start = `ws://127.0.0.1:8888/base/pai/api/v2/${path}`;

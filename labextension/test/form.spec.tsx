@@ -424,6 +424,7 @@ describe('the form', () => {
             context={{
               images: [],
               browse: null,
+              browseStorage: () => Promise.resolve(null),
               names: () => Promise.resolve([])
             }}
             id="f"

@@ -9,12 +9,12 @@ import { createRoot } from 'react-dom/client';
 import { addChangeJobs } from '../src/jobs/many';
 import { JobListModel } from '../src/jobs/model';
 import { JobTable, waited } from '../src/jobs/table';
-import { JobTableModel, sinceOf } from '../src/jobs/table_model';
+import { FIRST_QUERY, JobTableModel, sinceOf } from '../src/jobs/table_model';
 import { numbersText } from '../src/jobs/table_plugin';
 import { SavedViews, viewsOf } from '../src/jobs/views';
 import { CommandIDs } from '../src/tokens';
 import { FakeServer, Held, json } from './fake_server';
-import { page, summary, until } from './wire';
+import { clusterUse, node, page, summary, until } from './wire';
 
 const trans = nullTranslator.load('jupyter_pai');
 const TOTAL = 100_000;
@@ -114,6 +114,61 @@ describe('the table of all jobs', () => {
       order: 'name,DESC',
       limit: '100'
     });
+  });
+
+  it('filters by a GPU type that the cluster or a row has, and shows types', async () => {
+    server.on('GET cluster/use', () =>
+      json(clusterUse({ nodes: [node({ gpuTypes: ['V100', 'A100'] })] }))
+    );
+    server.on('GET jobs', () =>
+      json({
+        totalCount: 1,
+        data: [summary({ gpuTypes: ['A100', 'K80'] })]
+      })
+    );
+    await model.ask({});
+    await model.loadGpuTypes();
+    const host = shown();
+    const select = host.querySelector<HTMLSelectElement>(
+      'select[aria-label="GPU type"]'
+    );
+    const offered = () =>
+      [...(select?.options ?? [])].map(option => option.textContent);
+    expect(offered()).toEqual(
+      expect.arrayContaining(['All GPU types', 'A100', 'K80', 'V100'])
+    );
+    const row = host.querySelector('tbody tr[data-job]');
+    expect(row?.textContent).toContain('A100, K80');
+    const heads = [...host.querySelectorAll('thead th')];
+    expect(heads.map(head => head.textContent)).toContain('GPU type');
+    if (select) {
+      select.value = 'K80';
+      select.dispatchEvent(new Event('change', { bubbles: true }));
+    }
+    await until(() => model.state.query.gpuType === 'K80');
+    const asked = () => server.requests[server.requests.length - 1];
+    await until(() => asked().query.get('gpuType') === 'K80');
+    await model.ask({ gpuType: '' });
+    expect(asked().query.has('gpuType')).toBe(false);
+  });
+
+  it('offers the GPU type of a view that no node has, without an answer about the cluster', async () => {
+    server.on('GET cluster/use', () => json({}, 503));
+    await model.loadGpuTypes();
+    await model.ask({ gpuType: 'P100' });
+    const chosen = shown().querySelector<HTMLSelectElement>(
+      'select[aria-label="GPU type"]'
+    );
+    expect(chosen?.value).toBe('P100');
+    expect(model.state.problem).toBeNull();
+  });
+
+  it('takes a view of an earlier version, which knows no GPU type', async () => {
+    const kept = { views: [{ name: 'old', query: { username: 'ada' } }] };
+    const [{ query }] = viewsOf(kept);
+    await model.ask({ gpuType: 'K80' });
+    await model.ask(query);
+    expect(model.state.query).toEqual({ ...FIRST_QUERY, username: 'ada' });
   });
 
   it('drops the answer to an earlier question', async () => {

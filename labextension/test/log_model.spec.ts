@@ -1,4 +1,5 @@
 import { LogModel } from '../src/log/model';
+import { LineStamper, LogTimes, timeWord } from '../src/log/times';
 import { FakeServer } from './fake_server';
 import { until } from './wire';
 
@@ -97,6 +98,63 @@ describe('LogModel', () => {
     expect(model.state.cut).toBe(true);
     expect(model.state.text.length).toBeLessThan(600 * 1024);
     expect(model.state.text.endsWith('x\nend\n')).toBe(true);
+  });
+
+  describe('with times', () => {
+    const at = (offset: number, minute: string) => ({
+      offset,
+      at: `2026-11-29T12:${minute}:00Z`
+    });
+    const asked = () =>
+      server.requests
+        .filter(({ path }) => path === `${PATH}/times`)
+        .map(({ query }) => [query.get('offset'), query.get('limit')]);
+    const shown = () =>
+      new LineStamper(model.times, model.state.start).stamped(model.state.text);
+    const word = (minute: string) => timeWord(at(0, minute).at);
+
+    it('asks for those of what is shown, and has what comes told', async () => {
+      server.on(`GET ${PATH}/times`, () =>
+        Response.json({ times: [at(500, '01'), at(512, '02')] })
+      );
+      tail('half a line\nwhole\n', 500);
+      await follow();
+      expect(asked()).toEqual([]);
+      const restarted = model.showTimes(true);
+      await until(() => sockets().length === 2);
+      await restarted;
+      sockets()[1].accept();
+      expect(asked()).toEqual([['512', '6']]);
+      expect(sockets()[1].url).toContain('offset=518');
+      expect(sockets()[1].url).toContain('timestamps=true');
+      sockets()[1].send(JSON.stringify({ times: [at(518, '03')] }));
+      say('new\n');
+      expect(shown()).toBe(`${word('02')}whole\n${word('03')}new\n`);
+      await model.showTimes(false);
+      await until(() => sockets().length === 3);
+      expect(sockets()[2].url).not.toContain('timestamps');
+    });
+
+    it('asks for those of what is read when they were shown before', async () => {
+      model.dispose();
+      model = new LogModel(server.client, 'ada~first', TARGET, 't2', true);
+      server.on(`GET ${PATH}/times`, () =>
+        Response.json({ times: [at(0, '01')] })
+      );
+      tail('one\n', 0);
+      await follow();
+      expect(asked()).toEqual([['0', '4']]);
+      expect(shown()).toBe(`${word('01')}one\n`);
+    });
+
+    it('says why they are missing, and shows the lines', async () => {
+      server.on(`GET ${PATH}/times`, () => new Response('', { status: 503 }));
+      tail('one\n', 0);
+      await follow();
+      await model.showTimes(true);
+      expect(model.state.problem).not.toBeNull();
+      expect(model.state.text).toBe('one\n');
+    });
   });
 
   describe('of a long output', () => {
@@ -218,5 +276,34 @@ describe('LogModel', () => {
       await model.search('', false);
       expect(model.state.search).toBeNull();
     });
+  });
+});
+
+describe('LineStamper', () => {
+  const times = new LogTimes();
+  times.learn([{ offset: 0, at: '2026-11-29T12:00:00Z' }]);
+  const word = timeWord('2026-11-29T12:00:00Z');
+  const later = timeWord('2026-11-29T13:00:00Z');
+
+  it.each([
+    ['one\ntwo', `${word}one\n${word}two`],
+    ['one\r\ntwo\r\n', `${word}one\r\n${word}two\r\n`],
+    ['10%\r20%\r\n', `${word}10%\r${word}20%\r\n`],
+    ['\n\n', `${word}\n${word}\n`]
+  ])('stamps %j, however it is cut', (text, stamped) => {
+    for (let cut = 0; cut <= text.length; cut++) {
+      const stamper = new LineStamper(times, 0);
+      const shown =
+        stamper.stamped(text.slice(0, cut)) + stamper.stamped(text.slice(cut));
+      expect(shown).toBe(stamped);
+    }
+  });
+
+  it('counts bytes, and leaves room for what is not known', () => {
+    const known = new LogTimes();
+    known.learn([{ offset: 7, at: '2026-11-29T13:00:00Z' }]);
+    expect(new LineStamper(known, 0).stamped('名字\n下一\n')).toBe(
+      `${' '.repeat(later.length)}名字\n${later}下一\n`
+    );
   });
 });

@@ -12,10 +12,11 @@ import type { Root } from 'react-dom/client';
 import { createRoot } from 'react-dom/client';
 import { addPeopleCommands } from '../src/people/commands';
 import { namesOf, newPassword } from '../src/people/forms';
+import { addGroupCommands } from '../src/people/group_commands';
 import { PeopleModel } from '../src/people/model';
 import { People } from '../src/people/view';
 import { CommandIDs } from '../src/tokens';
-import type { IHoldings, IUser } from '../src/types';
+import type { IHoldings, IUser, IUserGroup } from '../src/types';
 import { FakeServer, json } from './fake_server';
 
 const trans = nullTranslator.load('jupyter_pai');
@@ -38,6 +39,34 @@ function user(username: string, change: Partial<IUser> = {}): IUser {
   };
 }
 
+function group(
+  groupname: string,
+  use: readonly string[],
+  change: Partial<IUserGroup> = {},
+  acls: Partial<IUserGroup['extension']['acls']> = {}
+): IUserGroup {
+  return {
+    groupname,
+    description: '',
+    externalName: '',
+    members: [],
+    extension: {
+      acls: {
+        admin: false,
+        virtualClusters: use,
+        manages: [],
+        everything: false,
+        storageConfigs: [],
+        ...acls
+      }
+    },
+    ...change
+  };
+}
+
+const OPEN = group('default', ['default', 'vc1'], {}, { everything: true });
+const ADMINS = group('admingroup', ['default'], {}, { everything: true });
+
 const HELD = {
   activeJobs: ['train'],
   endedJobs: 2,
@@ -50,6 +79,12 @@ const HELD = {
   tokens: 2
 } as unknown as IHoldings;
 
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) {
+    await new Promise(resolve => setTimeout(resolve));
+  }
+}
+
 describe('the page of users', () => {
   let server: FakeServer;
   let model: PeopleModel;
@@ -57,13 +92,22 @@ describe('the page of users', () => {
   let host: HTMLElement;
   let root: Root;
 
-  const show = async (me: IUser, users: readonly IUser[]) => {
+  const show = async (
+    me: IUser,
+    users: readonly IUser[],
+    groups: readonly IUserGroup[] = [OPEN, ADMINS]
+  ) => {
     server.on('GET users/me', () => json(me));
     server.on('GET users', () => json(users));
+    server.on('GET groups', () => json(groups));
     await model.refresh();
     const props = { model, commands, trans };
     flushSync(() => root.render(<People {...props} />));
   };
+  const rowsOf = (table: string) =>
+    [...host.querySelectorAll(`table[aria-label="${table}"] tbody tr`)].map(
+      row => [...row.children].map(cell => cell.textContent!)
+    );
   const button = (label: string) =>
     host.querySelector<HTMLButtonElement>(`button[aria-label="${label}"]`);
   const sent = () =>
@@ -76,10 +120,10 @@ describe('the page of users', () => {
   const field = (label: string) =>
     [...document.querySelectorAll('.jp-Dialog label')]
       .find(each => each.textContent!.startsWith(label))!
-      .querySelector('input')!;
+      .querySelector<HTMLInputElement>('input, textarea')!;
   const run = async (
     id: string,
-    args: { user?: string; disabled?: boolean }
+    args: { user?: string; disabled?: boolean; group?: string }
   ) => {
     const done = commands.execute(id, args);
     await waitForDialog();
@@ -91,12 +135,14 @@ describe('the page of users', () => {
     server = new FakeServer();
     model = new PeopleModel(server.client);
     commands = new CommandRegistry();
-    addPeopleCommands(commands, {
+    const options = {
       client: server.client,
       model,
       trans,
       show: () => Promise.resolve()
-    });
+    };
+    addPeopleCommands(commands, options);
+    addGroupCommands(commands, options);
     host = document.createElement('div');
     document.body.append(host);
     root = createRoot(host);
@@ -116,9 +162,7 @@ describe('the page of users', () => {
       user('ann', { mustChangePassword: true }),
       admin
     ]);
-    const rows = [...host.querySelectorAll('tbody tr')].map(row =>
-      [...row.children].slice(0, 6).map(cell => cell.textContent)
-    );
+    const rows = rowsOf('Users').map(row => row.slice(0, 6));
     const where = ['vision', 'default, vc1'];
     expect(rows).toEqual([
       ['ann', 'ann@example.org', '', ...where, 'Must set a password'],
@@ -156,7 +200,7 @@ describe('the page of users', () => {
     field('Name').value = 'ann';
     field('Groups').value = 'vision, , text';
     await acceptDialog();
-    await waitForDialog();
+    await until(() => document.querySelector('.jp-Dialog code') !== null);
     const [[request, body]] = sent() as [string, Record<string, string>][];
     const { password, ...rest } = body;
     expect(request).toBe('POST users');
@@ -261,5 +305,219 @@ describe('the page of users', () => {
     expect(namesOf(' a, b ,,')).toEqual(['a', 'b']);
     expect(newPassword()).not.toBe(newPassword());
     expect(newPassword()).toMatch(/^[\w-]{16}$/);
+  });
+
+  it('keeps what was typed of a user whom the backend refuses', async () => {
+    await show(admin, [admin]);
+    const message = 'A user of that name exists or existed.';
+    server.on('POST users', () =>
+      json({ code: 'ConflictUserError', message }, 409)
+    );
+    const { done } = await run(CommandIDs.addUser, {});
+    field('Name').value = 'ann';
+    await acceptDialog();
+    const dialog = document.querySelector('.jp-Dialog')!;
+    await until(() => dialog.querySelector('[role="alert"]') !== null);
+    expect(dialog.textContent).toContain(message);
+    expect(field('Name').value).toBe('ann');
+    await dismissDialog();
+    await done;
+    expect(document.querySelector('.jp-Dialog')).toBeNull();
+    expect(Notification.manager.notifications).toEqual([]);
+  });
+
+  describe('with many users', () => {
+    const names = Array.from({ length: 10_000 }, (_, place) =>
+      String(place).padStart(5, '0')
+    );
+    const status = () => host.querySelector('[role="status"]')!.textContent;
+    const press = (label: string) =>
+      flushSync(() =>
+        [...host.querySelectorAll('button')]
+          .find(each => each.textContent === label)!
+          .click()
+      );
+    const filter = (text: string) => {
+      const input = host.querySelector<HTMLInputElement>('input')!;
+      const set = Object.getOwnPropertyDescriptor(
+        HTMLInputElement.prototype,
+        'value'
+      )!.set!;
+      set.call(input, text);
+      flushSync(() =>
+        input.dispatchEvent(new Event('input', { bubbles: true }))
+      );
+    };
+
+    beforeEach(async () => {
+      await show(admin, [
+        admin,
+        ...names.map(name => user(`u${name}`, { email: `${name}@x.org` }))
+      ]);
+    });
+
+    it('shows a hundred at a time', () => {
+      expect(rowsOf('Users')).toHaveLength(100);
+      expect(status()).toBe('1 to 100 of 10001 users');
+      press('Previous');
+      expect(rowsOf('Users')[0][0]).toBe('root');
+      press('Next');
+      expect(status()).toBe('101 to 200 of 10001 users');
+      expect(rowsOf('Users')[0][0]).toBe('u00099');
+      press('Previous');
+      expect(status()).toBe('1 to 100 of 10001 users');
+    });
+
+    it('finds users by name and mail address, whatever page is shown', () => {
+      press('Next');
+      filter('U0999 ');
+      expect(rowsOf('Users').map(row => row[0])).toEqual(
+        names.slice(9990).map(name => `u${name}`)
+      );
+      filter('9999@X');
+      expect(rowsOf('Users').map(row => row[0])).toEqual(['u09999']);
+      expect(status()).toBe('1 user');
+      filter('another');
+      expect(host.textContent).toContain('No user matches.');
+      filter('');
+      expect(status()).toBe('1 to 100 of 10001 users');
+    });
+
+    it('shows the last page where a later one was shown', async () => {
+      press('Next');
+      await show(admin, [admin, user('ann')]);
+      expect(rowsOf('Users').map(row => row[0])).toEqual(['ann', 'root']);
+    });
+  });
+
+  describe('the groups', () => {
+    const VISION = group(
+      'vision',
+      ['vc1', 'vc2'],
+      { description: 'Cameras.', members: ['ann', 'bob'] },
+      { manages: ['vc2'] }
+    );
+    const set = (label: string, value: string) => {
+      field(label).value = value;
+    };
+    const labels = () =>
+      [...document.querySelectorAll('.jp-Dialog label')].map(
+        each => each.textContent
+      );
+
+    it('are shown with members and grants', async () => {
+      const many = ['a', 'b', 'c', 'd', 'e', 'f'];
+      await show(
+        admin,
+        [admin],
+        [OPEN, ADMINS, VISION, group('many', [], { members: many })]
+      );
+      expect(rowsOf('Groups').map(row => row.slice(0, 5))).toEqual([
+        ['default', '', 'all users', 'all', ''],
+        ['admingroup', '', 'all administrators', 'all', ''],
+        ['vision', 'Cameras.', '2: ann, bob', 'vc1, vc2', 'vc2'],
+        ['many', '', '6: a, b, c, d, e, …', '', '']
+      ]);
+      expect(button('Edit the group admingroup')).toBeNull();
+      expect(button('Remove the group default')).toBeNull();
+    });
+
+    it('are added by administrators', async () => {
+      await show(admin, [admin]);
+      server.on('POST groups', () => json({}, 201));
+      const { done } = await run(CommandIDs.addGroup, {});
+      set('Name', 'vision');
+      set('Description', 'Cameras.');
+      set('Members', 'ann, bob');
+      set('Virtual clusters, with', 'vc1');
+      await acceptDialog();
+      await done;
+      expect(sent()).toEqual([
+        [
+          'POST groups',
+          {
+            groupname: 'vision',
+            description: 'Cameras.',
+            members: ['ann', 'bob'],
+            extension: { acls: { virtualClusters: ['vc1'] } }
+          }
+        ]
+      ]);
+    });
+
+    it('are changed where something differs', async () => {
+      await show(admin, [admin], [OPEN, ADMINS, VISION]);
+      const same = await run(CommandIDs.editGroup, { group: 'vision' });
+      expect(field('Virtual clusters, with').value).toBe('vc1');
+      await acceptDialog();
+      await same.done;
+      expect(sent()).toEqual([]);
+      server.on('PUT groups/vision', () => json({}));
+      const { done } = await run(CommandIDs.editGroup, { group: 'vision' });
+      set('Members', 'ann');
+      set('Virtual clusters that members manage', '');
+      await acceptDialog();
+      await done;
+      const extension = { acls: { manages: [] } };
+      const data = { members: ['ann'], extension };
+      expect(sent()).toEqual([['PUT groups/vision', { data, patch: true }]]);
+    });
+
+    it('let all users use everything, or what is named', async () => {
+      await show(admin, [admin]);
+      server.on('PUT groups/default', () => json({}));
+      const closed = await run(CommandIDs.editGroup, { group: 'default' });
+      expect(labels()).not.toContain('Description');
+      expect(field('Virtual clusters, with').disabled).toBe(true);
+      field('All virtual clusters').click();
+      expect(field('Virtual clusters, with').disabled).toBe(false);
+      await acceptDialog();
+      await closed.done;
+      const acls = { virtualClusters: [] };
+      expect(sent()).toEqual([
+        ['PUT groups/default', { data: { extension: { acls } }, patch: true }]
+      ]);
+      await show(admin, [admin], [group('default', ['vc1']), ADMINS]);
+      server.on(
+        'DELETE groups/default',
+        () => new Response(null, { status: 204 })
+      );
+      const opened = await run(CommandIDs.editGroup, { group: 'default' });
+      field('All virtual clusters').click();
+      await acceptDialog();
+      await opened.done;
+      expect(sent()[1]).toEqual(['DELETE groups/default', null]);
+    });
+
+    it('are granted by managers what they manage, and nothing else', async () => {
+      const manager = user('bob', { manages: ['vc2'] });
+      await show(manager, [manager], [OPEN, ADMINS, VISION]);
+      expect(host.textContent).not.toContain('Add Group');
+      expect(button('Edit the group default')).toBeNull();
+      expect(button('Remove the group vision')).toBeNull();
+      const { done } = await run(CommandIDs.editGroup, { group: 'vision' });
+      expect(labels()).toEqual(['Virtual clusters, with commas']);
+      await dismissDialog();
+      await done;
+    });
+
+    it('are removed after a question', async () => {
+      await show(admin, [admin], [OPEN, ADMINS, VISION]);
+      server.on(
+        'DELETE groups/vision',
+        () => new Response(null, { status: 204 })
+      );
+      const kept = await run(CommandIDs.removeGroup, { group: 'vision' });
+      expect(document.querySelector('.jp-Dialog')!.textContent).toContain(
+        'Its members lose'
+      );
+      await dismissDialog();
+      await kept.done;
+      expect(sent()).toEqual([]);
+      const { done } = await run(CommandIDs.removeGroup, { group: 'vision' });
+      await acceptDialog();
+      await done;
+      expect(sent()).toEqual([['DELETE groups/vision', null]]);
+    });
   });
 });

@@ -268,8 +268,8 @@ describe('words', () => {
     expect(gpuText(task({ gpus: [] }))).toBe('');
     expect(portLines(done)).toEqual(['http 1, 2', 'ssh 3']);
     expect(exitText(trans, done)).toBe('137 (signal 9)');
-    expect(exitHelp(done)).toBe('It was killed.\nWatch its memory.');
-    expect(exitHelp(task())).toBe('');
+    expect(exitHelp(trans, done)).toBe('It was killed.\nWatch its memory.');
+    expect(exitHelp(trans, task())).toBe('');
   });
 
   it('name the place of a fault', () => {

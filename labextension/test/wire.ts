@@ -39,6 +39,7 @@ export function summary(change: Partial<IJobSummary> = {}): IJobSummary {
     totalGpuNumber: 1,
     exitStatus: null,
     warnings: 0,
+    gpuTypes: [],
     ...change
   };
 }
@@ -155,6 +156,7 @@ export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
     endAt: null,
     idle: null,
     doubt: '',
+    outputPath: '',
     sweep: '',
     notebook: '',
     image: 'image',

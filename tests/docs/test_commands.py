@@ -11,12 +11,13 @@ from jupyter_pai import magics
 from jupyter_pai.cli import parser
 from tests.docs.pages import read
 
-CHINESE = (
-    *(f"connect/{name}" for name in ("doctor", "pycharm", "ssh", "vscode")),
-    *("debugging", "documents", "troubleshooting", "why-waiting"),
+CONNECT = ("addresses", "debug", "doctor", "jupyter", "kernels", "pycharm", "ssh", "terminal", "vscode", "xshell-putty")
+IN_BOTH = (
+    *(f"connect/{name}" for name in CONNECT),
+    *("assistants", "debugging", "documents", "metrics", "notifications", "secrets", "ssh-keys"),
+    *("troubleshooting", "why-waiting"),
 )
-ENGLISH = ("ssh-keys", "connect/xshell-putty", *CHINESE)
-PAGES = [*(f"docs/{name}.md" for name in ENGLISH), *(f"docs/zh-CN/{name}.md" for name in CHINESE)]
+PAGES = [f"docs/{folder}{name}.md" for folder in ("", "zh-CN/") for name in IN_BOTH]
 MEANT = {"SERIAL": "1", "C:\\keys": "C:/keys"}
 """Words of the pages that stand for something of another kind."""
 

@@ -63,7 +63,7 @@ def test_every_dialect_without_a_version_is_on_the_page() -> None:
 
 def test_every_warning_is_on_the_page_and_no_other() -> None:
     folder = ROOT / "backend" / "pai_backend" / "protocol"
-    sources = "".join((folder / f"{name}.py").read_text() for name in ("v1", "v1_ports", "fields"))
+    sources = "".join((folder / f"{name}.py").read_text() for name in ("v1", "v1_ports", "fields", "variables"))
     assert names("## Warnings") == set(re.findall(r'warn\(\s*"([a-z-]+)"', sources))
 
 

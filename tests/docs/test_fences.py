@@ -22,6 +22,9 @@ NOT_RUN = {
         "tests/integration/api/test_audit.py runs such commands"
     ),
     ("docs/audit.md", "$ pai audit verify"): "as above",
+    ("docs/secrets.md", "pai secret set hf-token                  # asks for the value and does not show it"): (
+        "tests/integration/api/test_user_secrets.py runs all of them"
+    ),
     ("docs/operations.md", "pai user add eve --email eve@example.org    # shows a password once"): (
         "tests/integration/api/test_users.py and test_groups.py run all of them"
     ),

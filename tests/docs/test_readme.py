@@ -66,13 +66,17 @@ def test_the_chinese_readme_shows_the_same_commands_and_outputs() -> None:
 def test_both_readmes_have_the_same_sections_links_and_length() -> None:
     levels = [[level for level, _ in headings(page)] for page in READMES]
     assert levels[0] == levels[1]
-    pages = [
-        sorted({link for link in links(page) if not link.startswith(("README", "docs/images", "#"))})
+    pages = [  # the Chinese one leads to Chinese pages where there are such
+        sorted({_english(link) for link in links(page) if not link.startswith(("README", "docs/images", "#"))})
         for page in READMES
     ]
     assert pages[0] == pages[1]
     assert all(len(read(page).splitlines()) <= 280 for page in READMES)
     assert "![" in read("README.md").split("##")[0]
+
+
+def _english(link: str) -> str:
+    return link.replace("docs/zh-CN/", "docs/")
 
 
 def configurations() -> list[Fence]:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -30,7 +31,7 @@ from pai_backend.auth.oidc import OidcProvider
 from pai_backend.auth.provider_sign_ins import ProviderSignIns, ProviderTerms
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
-from pai_backend.engine.base import Engine, LogStream
+from pai_backend.engine.base import Engine, LogStream, LogTime
 from pai_backend.engine.local.accounts import SystemAccounts as TaskAccounts
 from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
@@ -62,6 +63,7 @@ class Printed:
     text: bytes = b""
     oldest: int = 0
     ended: bool = False
+    times: list[LogTime] = field(default_factory=list)
 
 
 @dataclass
@@ -71,10 +73,12 @@ class LogEngine:
     tasks: dict[TaskUid, Printed] = field(default_factory=dict)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def write(self, uid: TaskUid, text: bytes = b"", *, end: bool = False) -> None:
+    async def write(self, uid: TaskUid, text: bytes = b"", *, end: bool = False, at: datetime | None = None) -> None:
         """Let a task print, or end."""
         async with self.changed:
             task = self.tasks.setdefault(uid, Printed())
+            if at is not None:
+                task.times.append(LogTime(len(task.text), at))
             task.text += text
             task.ended = task.ended or end
             self.changed.notify_all()
@@ -86,6 +90,10 @@ class LogEngine:
     async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
         """As the interface says."""
         return self.tasks[uid].oldest, len(self.tasks[uid].text)
+
+    async def log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> list[LogTime]:
+        """As the interface says, for tests that begin at a time."""
+        return [each for each in self.tasks[uid].times if start <= each.offset < end]
 
     async def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncIterator[bytes]:
         """As the interface says, in chunks of at most 1000 bytes."""

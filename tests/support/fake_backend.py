@@ -243,7 +243,7 @@ class _Jobs(_Base):
         states = self.get_argument("state", "")
         own = [job for job in self.backend.jobs.values() if job["username"] == "tester"]
         jobs = [job for job in own if not states or job["state"] in states.split(",")]
-        rows = [{**job, "warnings": len(job["warnings"])} for job in reversed(jobs)]
+        rows = [{**job, "warnings": len(job["warnings"]), "gpuTypes": []} for job in reversed(jobs)]
         if self.get_argument("withTotalCount", "false") == "true":
             self.finish({"totalCount": len(rows), "data": rows})
         else:

@@ -17,6 +17,7 @@ from pai_backend.engine.base import (
     EngineEvent,
     Listed,
     LogStream,
+    LogTime,
     NodeGone,
     NodeSeen,
     Records,
@@ -140,6 +141,9 @@ class ScriptedEngine:
     async def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncIterator[bytes]:
         raise KeyError(uid)
         yield b""
+
+    async def log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> list[LogTime]:
+        raise KeyError(uid)
 
     def task_address(self, node: Node, role: str, index: int) -> str:
         return node.address

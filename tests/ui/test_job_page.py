@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 from playwright.sync_api import Page, expect
 
 from tests.support.axe import faults
-from tests.ui.test_panel import HELLO, Shoot, in_state, log_of, paste, submit
+from tests.ui.test_panel import HELLO, Shoot, document, in_state, log_of, paste, submit
 
 PAGE = ".jp-pai-JobPage:not(.lm-mod-hidden)"
 
@@ -95,6 +96,14 @@ def test_a_long_log_is_searched_read_backwards_and_saved(page: Page, shoot: Shoo
     job.get_by_role("button", name="Go to the end").click()
     expect(log).to_contain_text("line 030000")
     expect(job.get_by_text("Complete")).to_be_visible()
+    expect(log.get_by_text("green").last).to_be_in_viewport()
+    job.get_by_label("Times").check()
+    expect(log).to_contain_text(re.compile(r"\n\d\d-\d\d \d\d:\d\d:\d\d line 030000 输出 green"))
+    expect(log.get_by_text("green").last).to_be_in_viewport()
+    shoot(page, "job-log-times")
+    assert faults(page, PAGE) == []
+    job.get_by_label("Times").uncheck()
+    expect(log).not_to_contain_text(re.compile(r"\d\d:\d\d:\d\d line 030000"))
     job.get_by_role("searchbox").fill("(")
     page.keyboard.press("Enter")
     expect(job.get_by_role("alert")).to_contain_text("The regular expression is invalid")
@@ -104,9 +113,10 @@ def test_a_long_log_is_searched_read_backwards_and_saved(page: Page, shoot: Shoo
 
 
 def test_the_table_of_all_jobs_orders_filters_and_deletes_what_is_marked(page: Page, shoot: Shoot) -> None:
-    for name in ("in-table-one", "in-table-two"):
-        paste(page, failing(name))
-        in_state(submit(page, name), "FAILED")
+    paste(page, failing("in-table-one"))
+    in_state(submit(page, "in-table-one"), "FAILED")
+    paste(page, document("in-table-two", "true"))  # on a GPU
+    in_state(submit(page, "in-table-two"), "SUCCEEDED")
     page.get_by_role("button", name="0 running · 0 waiting").click()
     shown = page.locator(".jp-pai-JobTable:visible")
     shown.get_by_label("Filter jobs by name").fill("in-table")
@@ -115,8 +125,18 @@ def test_the_table_of_all_jobs_orders_filters_and_deletes_what_is_marked(page: P
     table.get_by_role("button", name="Name").click()
     expect(table.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
     expect(table.locator("tbody tr").first).to_contain_text("in-table-one")
+    expect(table.locator("tbody tr").last).to_contain_text("TITANX")
+    shown.get_by_label("GPU type").select_option("TITANX")
+    expect(table.locator("tbody tr")).to_have_count(1)
+    expect(table.locator("tbody tr")).to_contain_text("in-table-two")
     shoot(page, "job-table")
     assert faults(page, ".jp-pai-JobTable") == []
+    page.set_viewport_size({"width": 700, "height": 800})
+    expect(table.get_by_role("columnheader", name="GPU type")).to_be_hidden()
+    expect(table.get_by_role("columnheader", name="Tasks")).to_be_attached()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    shown.get_by_label("GPU type").select_option("")
+    expect(table.locator("tbody tr")).to_have_count(2)
     shown.get_by_label("Mark all rows in sight").check()
     expect(shown.get_by_role("status")).to_contain_text("2 marked")
     shown.get_by_role("button", name="Delete").click()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.support.axe import faults
 from tests.support.lab_site import LabSite
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -262,6 +263,20 @@ def test_a_running_job_says_how_to_connect_and_which_programs_will_work(page: Pa
     dialog.get_by_text("PyCharm", exact=True).click()
     expect(dialog.get_by_text("OpenSSH config and authentication agent")).to_be_visible()
     shoot(page, "connect")
+    key = dialog.get_by_role("region", name="Private key of this job")
+    for form, name, beginning in (
+        ("openssh", "reached", "-----BEGIN OPENSSH PRIVATE KEY-----"),
+        ("pem", "reached.pem", "-----BEGIN RSA PRIVATE KEY-----"),
+        ("ppk", "reached.ppk", "PuTTY-User-Key-File-3: ssh-ed25519"),
+    ):
+        key.get_by_label("Format of the key").select_option(form)
+        with page.expect_download() as download:
+            key.get_by_role("button", name="Download").click()
+        assert download.value.suggested_filename == name
+        assert download.value.path().read_text(encoding="ascii").startswith(beginning)
+    key.scroll_into_view_if_needed()
+    shoot(page, "connect-key")
+    assert faults(page, ".jp-pai-Connect") == []
     dialog.get_by_role("button", name="Check which programs will work").click()
     verdicts = dialog.get_by_role("list", name="Which programs will work")
     expect(verdicts.locator("[data-client=ssh][data-works=true]")).to_contain_text("will work")

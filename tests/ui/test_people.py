@@ -1,4 +1,4 @@
-"""The page of users: an administrator adds one, who signs in with what is shown, and is disabled and removed again."""
+"""The page of users: an administrator adds one, who signs in with what is shown, groups, disables and removes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.axe import faults
 from tests.support.backend_process import backend
@@ -39,7 +39,7 @@ def test_an_administrator_adds_changes_disables_and_removes_a_user(
             password = dialog.locator("code").inner_text()
             assert password not in people.inner_text()
             dialog.get_by_role("button", name="Close").click()
-            row = people.get_by_role("row", name="ann")
+            row = people.get_by_role("table", name="Users").get_by_role("row", name="ann")
             expect(row).to_contain_text("Must set a password")
             assert sign_in(shared.url, password) == (200, True)
             row.get_by_role("button", name="Edit ann").click()
@@ -48,6 +48,8 @@ def test_an_administrator_adds_changes_disables_and_removes_a_user(
             expect(row).to_contain_text("Manages default")
             assert faults(page, ".jp-pai-Cluster:not(.lm-mod-hidden)") == []
             shoot(page, "users")
+            adds_changes_and_removes_a_group(page, people, shoot)
+            finds_users(people)
             row.get_by_role("button", name="Disable ann").click()
             expect(dialog).to_contain_text("Active jobs: none.")
             dialog.get_by_role("button", name="Disable").click()
@@ -57,6 +59,60 @@ def test_an_administrator_adds_changes_disables_and_removes_a_user(
             dialog.get_by_role("button", name="Remove").click()
             expect(row).to_have_count(0)
             assert sign_in(shared.url, password)[0] == 400
+
+
+def adds_changes_and_removes_a_group(page: Page, people: Locator, shoot: Callable[[Page, str], None]) -> None:
+    """What the group grants is what its member may use."""
+    dialog = page.get_by_role("dialog")
+    groups = people.get_by_role("table", name="Groups")
+    member = people.get_by_role("table", name="Users").get_by_role("row", name="ann")
+    people.get_by_role("button", name="Add Group…").click()
+    dialog.get_by_label("Name", exact=True).fill("vision")
+    dialog.get_by_label("Members, with commas").fill("ann, eve")
+    dialog.get_by_role("button", name="Add").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("eve")
+    assert faults(page, ".jp-Dialog") == []
+    dialog.get_by_label("Members, with commas").fill("ann")
+    dialog.get_by_label("Description").fill("Cameras.")
+    dialog.get_by_label("Virtual clusters, with commas").fill("default")
+    dialog.get_by_role("button", name="Add").click()
+    row = groups.get_by_role("row", name="vision")
+    expect(row).to_contain_text("1: ann")
+    expect(member.get_by_role("cell").nth(2)).to_have_text("vision")
+    row.get_by_role("button", name="Edit the group vision").click()
+    dialog.get_by_label("Virtual clusters that members manage").fill("default")
+    dialog.get_by_role("button", name="Save").click()
+    expect(row.get_by_role("cell").nth(3)).to_have_text("default")
+
+    everyone = groups.get_by_role("row", name="default").first
+    expect(everyone).to_contain_text("all users")
+    everyone.get_by_role("button", name="Edit the group default").click()
+    dialog.get_by_label("All virtual clusters").uncheck()
+    dialog.get_by_role("button", name="Save").click()
+    expect(everyone.get_by_role("cell").nth(2)).to_have_text("")
+    everyone.get_by_role("button", name="Edit the group default").click()
+    dialog.get_by_label("All virtual clusters").check()
+    dialog.get_by_role("button", name="Save").click()
+    expect(everyone.get_by_role("cell").nth(2)).to_have_text("all")
+    assert faults(page, ".jp-pai-Cluster:not(.lm-mod-hidden)") == []
+    shoot(page, "groups")
+
+    row.get_by_role("button", name="Remove the group vision").click()
+    dialog.get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)
+    expect(member.get_by_role("cell").nth(2)).to_have_text("")
+
+
+def finds_users(people: Locator) -> None:
+    """By a part of the mail address, in whatever case."""
+    rows = people.get_by_role("table", name="Users").locator("tbody tr")
+    search = people.get_by_label("Filter by name or e-mail")
+    count = rows.count()
+    search.fill("ANN@EX")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("ann")
+    search.fill("")
+    expect(rows).to_have_count(count)
 
 
 def sign_in(url: str, password: str) -> tuple[int, bool]:

@@ -25,6 +25,7 @@ STATUS: dict[str, int] = {
     "NoApiError": 404,
     "NoKeyError": 404,
     "NoNotificationError": 404,
+    "NoSecretError": 404,
     "NoCertificateError": 404,
     "NoShareError": 404,
     "NoTagError": 404,

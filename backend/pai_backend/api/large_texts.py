@@ -13,6 +13,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+LARGE_BYTES = 16_384
+"""Above this, reading a document takes long enough (over 5 ms) to keep it off the event loop."""
+
 _THREAD = ThreadPoolExecutor(1, "texts")
 
 

@@ -38,12 +38,22 @@ class LogPlace(Query):
 class FollowQuery(StreamQuery, LogPlace):
     """Which log to follow from where."""
 
+    timestamps: bool = Field(
+        default=False, description="Before each binary message a text, `{times}` as `logs/times` has it."
+    )
+
 
 class LogQuery(LogPlace):
     """Which part of a log to read."""
 
     limit: int = Field(default=DEFAULT_LOG_BYTES, ge=0, le=MAX_LOG_BYTES, description="Bytes at most.")
     download: bool = Field(default=False, description="All bytes from `offset` on, as a file; `limit` has no effect.")
+
+
+class LogTimesQuery(LogPlace):
+    """When which part of a log came."""
+
+    limit: int = Field(default=DEFAULT_LOG_BYTES, ge=1, le=DEFAULT_LOG_BYTES, description="Bytes at most.")
 
 
 class LogSearchQuery(LogPlace):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Self
+from typing import cast
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from pai_backend.api.queries import Body
 from pai_backend.api.wire import Camel
@@ -22,8 +22,9 @@ class NewNotification(Body):
 
     channel: Channel
     to: SecretStr = Field(
-        default=SecretStr(""),
+        default=cast(SecretStr, ""),  # the validation makes a secret of it
         max_length=2000,
+        validate_default=True,  # without it a channel that needs a URL could have none
         description="The URL that the service gave, which is kept secret; for `mail` an address, by default that of "
         "the caller's account.",
     )
@@ -42,17 +43,24 @@ class NewNotification(Body):
             raise ValueError("must not have test, which is sent on request")
         return value
 
-    @model_validator(mode="after")
-    def _leads_somewhere(self) -> Self:
-        to = self.to.get_secret_value()
-        if self.channel is not Channel.MAIL:
-            if not is_http_url(to) or urlsplit(to).username is not None:
-                raise ValueError("to must be an http or https URL without a user")
-        elif to and not is_mail_address(to):
-            raise ValueError("to must be one mail address, such as ann@example.org")
-        if self.secret.get_secret_value() and self.channel in (Channel.MAIL, Channel.SLACK, Channel.TEAMS):
-            raise ValueError(f"secret cannot be used: {self.channel.value} has no signature")
-        return self
+    @field_validator("to")
+    @classmethod
+    def _leads_somewhere(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        channel, to = info.data.get("channel"), value.get_secret_value()
+        if channel is Channel.MAIL:
+            if to and not is_mail_address(to):
+                raise ValueError("must be one mail address, such as ann@example.org")
+        elif channel is not None and (not is_http_url(to) or urlsplit(to).username is not None):
+            raise ValueError("must be an http or https URL without a user")
+        return value
+
+    @field_validator("secret")
+    @classmethod
+    def _can_be_used(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        channel = info.data.get("channel")
+        if value.get_secret_value() and channel in (Channel.MAIL, Channel.SLACK, Channel.TEAMS):
+            raise ValueError(f"cannot be used: {channel.value} has no signature")
+        return value
 
 
 class NotificationWire(Camel):

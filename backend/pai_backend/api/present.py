@@ -52,6 +52,7 @@ def summary(row: JobSummary) -> dict[str, object]:
         "totalGpuNumber": row.gpu_count,
         "exitStatus": row.exit_status,
         "warnings": row.warnings,
+        "gpuTypes": row.gpu_types,
     }
 
 
@@ -63,10 +64,12 @@ def detail(
     doubt: str = "",
     address: str = "",
     end: End | None = None,
+    output: str = "",
 ) -> JobDetail:
     """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong.
 
-    ``address`` is the workspace name that it holds, ``end`` when it has run for as long as it may.
+    ``address`` is the workspace name that it holds, ``end`` when it has run for as long as it may, ``output`` the path
+    of its output in the default file system.
     """
     spec = job.spec
     return JobDetail(
@@ -112,6 +115,7 @@ def detail(
         end_at=end.at if end is not None else None,
         idle=_idle(job, clock),
         doubt=doubt,
+        output_path=output,
     )
 
 

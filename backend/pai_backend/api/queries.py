@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from pai_backend.model.base import Model
 from pai_backend.model.job import Desired, State
 from pai_backend.model.spec import PriorityClass
+from pai_backend.protocol.own_fields import MAX_NAME
 from pai_backend.protocol.schema import FormDialect
 from pai_backend.scheduling.jobs.reorder import Side
 
@@ -100,6 +101,9 @@ class ListQuery(Query):
     tags_contain: str = Field(default="", description="Only jobs with any of these tags.")
     tags_not_contain: str = Field(default="", description="Only jobs with none of these tags.")
     job_priority: str = Field(default="", description="Priority classes; `default` is that of jobs that name none.")
+    gpu_type: str = Field(
+        default="", description="GPU types, as in the cluster: only jobs that ask for one of these, or hold or held it."
+    )
     keyword: str = Field(
         default="", max_length=255, description="Only jobs whose name, user or virtual cluster holds this text."
     )
@@ -113,11 +117,20 @@ class ListQuery(Query):
     )
     with_total_count: bool = Field(default=False, description="Answer `{totalCount, data}`.")
 
-    @field_validator("username", "vc", "tags_contain", "tags_not_contain")
+    @field_validator("username", "vc", "tags_contain", "tags_not_contain", "gpu_type")
     @classmethod
     def _lists_are_short(cls, value: str) -> str:
         if len(words(value)) > MAX_WORDS:
             raise ValueError(f"must list at most {MAX_WORDS}")
+        return value
+
+    @field_validator("gpu_type")
+    @classmethod
+    def _types_are_names(cls, value: str) -> str:
+        if any(len(word) > MAX_NAME or not word.isprintable() for word in words(value)):
+            raise ValueError(
+                f"must be a list of GPU types, such as V100,A100: printable, at most {MAX_NAME} characters"
+            )
         return value
 
     @field_validator("state")
@@ -312,6 +325,7 @@ class UploadQuery(Query):
     sha256: str = Field(
         default="", pattern=r"^([0-9a-f]{64})?$", description="Of the whole file; checked when it is complete."
     )
+    replace: bool = Field(default=True, description="False: 409 where a file has that name already.")
 
 
 class RemoveQuery(Query):

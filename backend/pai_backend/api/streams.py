@@ -13,7 +13,7 @@ from pai_backend.api.base import LOOK_S, ApiWebSocketHandler
 from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import LockedOut, PaiError, Unauthorized, Unavailable
 
-Messages = AsyncIterator[str] | AsyncIterator[bytes]
+Messages = AsyncIterator[str] | AsyncIterator[bytes] | AsyncIterator[str | bytes]
 
 log = logging.getLogger(__name__)
 

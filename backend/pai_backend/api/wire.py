@@ -55,6 +55,7 @@ class Summary(_JobRow):
     """A row of the job list."""
 
     warnings: int = Field(description="How many warnings the document has.")
+    gpu_types: tuple[str, ...] = Field(description="GPU types that it asks for, or holds or held in this attempt.")
 
 
 class JobPage(Camel):
@@ -192,6 +193,9 @@ class JobDetail(_JobRow):
     doubt: str = Field(
         default="", description="Why this may be out of date, in a sentence: the cluster or a node is away. Else empty."
     )
+    output_path: str = Field(
+        default="", description="Where its output is below `/api/v2/fs`; empty where it is elsewhere, or has none."
+    )
 
 
 class Submitted(JobDetail):
@@ -258,34 +262,6 @@ class PlacedEvent(Model):
 
     position: str
     event: Event
-
-
-class LogMatch(Model):
-    """A line of a log that was looked for."""
-
-    offset: int = Field(description="Of its first byte in the log.")
-    text: str = Field(description="The line without colours, shortened around the match.")
-
-
-class LogMatches(Model):
-    """Lines in a part of a log; ask again from ``next`` on until it is complete."""
-
-    matches: tuple[LogMatch, ...]
-    next: int = Field(description="Where to go on.")
-    complete: bool = Field(description="Whether the end of the log was reached.")
-
-
-class LogLocation(Model):
-    """One log of a task."""
-
-    name: str
-    uri: str
-
-
-class LogLocations(Model):
-    """OpenPAI's list of the logs of one task attempt."""
-
-    locations: tuple[LogLocation, ...]
 
 
 class SshEntry(Model):

@@ -22,6 +22,7 @@ from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, clean
 from pai_backend.controller.orphans import Orphans, is_unknown
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import PassResult, PassResults, Placing
+from pai_backend.controller.seen_nodes import SeenNodes
 from pai_backend.engine.base import Engine, TaskPlan
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import open_effects
@@ -85,6 +86,7 @@ class Reconciler:
         self._store = store
         self._engine = engine
         self._placing = placing
+        self._nodes = SeenNodes(placing.placer, clock)
         self._planner = planner
         self._configuring = configuring
         self._history = history
@@ -194,11 +196,7 @@ class Reconciler:
         if batch.admission is not None:
             self._admission = batch.admission
             self._fresh.update(self._jobs)
-        for name, node in batch.nodes.items():
-            if node is None:
-                self._placing.placer.remove_node(name)
-            else:
-                self._placing.placer.set_node(node)
+        self._nodes.take(batch.nodes)
         unknown = {uid for uid in batch.tasks if is_unknown(uid, self._jobs.get(job_of(uid)))}
         events = by_job({uid: seen for uid, seen in batch.tasks.items() if uid not in unknown})
         for uid, reported in batch.events.items():
@@ -214,6 +212,9 @@ class Reconciler:
         if not self._listed:
             self._seen.update(batch.tasks)
         self._listed = self._listed or batch.listed
+        for news in events.values():
+            self._nodes.hear(news)
+        self._nodes.try_again()
         return events
 
     async def _unaccounted(self) -> list[tuple[JobUid, JobEvent]]:
@@ -275,8 +276,8 @@ class Reconciler:
 
     def _seconds_to_next_wake(self) -> float:
         now = self._clock()
-        wakes = [*self._wakes.values(), *([self._look_again] if self._look_again is not None else [])]
-        return min([SAFETY_S, *((at - now).total_seconds() for at in wakes if at > now)])
+        wakes = [*self._wakes.values(), self._look_again, self._nodes.wake]
+        return min([SAFETY_S, *((at - now).total_seconds() for at in wakes if at is not None and at > now)])
 
     # ---- one job ---------------------------------------------------------------------------------
 

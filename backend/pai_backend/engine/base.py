@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -76,6 +76,19 @@ class LogStream(StrEnum):
     STDOUT = "stdout"
     STDERR = "stderr"
     ALL = "all"
+
+
+@dataclass(frozen=True)
+class LogTime:
+    """When output came: the byte at ``offset``, and what follows it up to the next such time, within a second."""
+
+    offset: int
+    at: datetime
+
+    @classmethod
+    def of(cls, offset: int, at_ms: int) -> LogTime:
+        """From milliseconds since 1970."""
+        return cls(offset, datetime.fromtimestamp(at_ms / 1000, UTC))
 
 
 @dataclass(frozen=True)
@@ -180,6 +193,14 @@ class Engine(Protocol):
     async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
         """(oldest byte still kept, end) of a log now, in the offsets of :meth:`logs`; (0, 0) before any output.
 
+        Raises KeyError for an unknown uid.
+        """
+        ...
+
+    async def log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> Sequence[LogTime]:
+        """When the bytes from ``start`` up to ``end`` came, in their order; the first is that of byte ``start``.
+
+        Nothing for what is not known, and at most so many that memory holds them: then up to some byte before ``end``.
         Raises KeyError for an unknown uid.
         """
         ...

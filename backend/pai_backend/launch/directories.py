@@ -24,6 +24,7 @@ from pai_backend.model import code_tree
 from pai_backend.model.job import Job, Task
 from pai_backend.model.plan import StagedInput
 from pai_backend.model.spec import Dialect, JobSpec, TaskRole
+from pai_backend.model.user_secret import LONGEST
 
 CODE_BYTES = 200_000_000
 """The most that a codeDir may hold. Source: OpenPAI v1; the seeds say "less than 200MB"."""
@@ -88,6 +89,15 @@ def directories(job: Job, default_fs_uri: str = "") -> Directories:
     )
 
 
+def output_path(job: Job, default_fs_uri: str) -> str:
+    """The path of the job's output in the default file system; empty where it has none there."""
+    root, place = default_fs_uri.rstrip("/"), directories(job, default_fs_uri).output_dir
+    if not default_fs_uri or not place.startswith(f"{root}/"):
+        return ""
+    names = [name for name in place.removeprefix(root).split("/") if name not in ("", ".")]
+    return "" if ".." in names else "/" + "/".join(names)
+
+
 def _counts_on_one(spec: JobSpec) -> bool:
     """Whether a command writes to its output directory."""
     return any(name in role.command for role in spec.task_roles for name in ("PAI_OUTPUT_DIR", "QIZHI_OUTPUT_DIR"))
@@ -121,6 +131,8 @@ def shared_environment(job: Job, default_fs_uri: str = "") -> Shared:
     if job.spec.dialect is Dialect.QIZHI:
         families = {name: family | qizhi_twins(family) for name, family in families.items()}
     taken = sum(entry_bytes(name, str(value)) for name, value in job.spec.env.items())
+    if job.spec.secret_env:  # whose values are not known here
+        taken += LONGEST + sum(entry_bytes(name, "") for name in job.spec.secret_env)
     left_out = fitting(families, min(taken, TOTAL_BYTES))
     kept = [family for name, family in families.items() if name not in left_out]
     table = first_wins(pair for family in kept for pair in family.items())

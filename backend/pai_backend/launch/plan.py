@@ -25,7 +25,7 @@ from pai_backend.model.errors import Bug
 from pai_backend.model.job import Job, Task
 from pai_backend.model.plan import RegistryLogin, SshPlan, TaskPlan
 from pai_backend.model.spec import Dialect, JobSpec, TaskRole
-from pai_backend.model.tags import fill
+from pai_backend.model.tags import UnresolvedTag, fill, scalar
 
 TRUNCATED = "PAI_ENV_TRUNCATED"
 """Set only when variables were left out for lack of room: patterns of their names, with commas between."""
@@ -49,8 +49,8 @@ def environment(
     container and not to be replaced, and a task whose peers' addresses are a user's invention helps
     none. ``protocol`` warns of such names.
 
-    Tags of secrets in a v2 document stay as they are when ``secrets`` is None.
-    Raises UnresolvedTag when there are secrets and one that a tag names is not among them.
+    Tags of secrets in a v2 document stay as they are when ``secrets`` is None, and variables of ``secretEnv`` are left
+    out. Raises UnresolvedTag when there are secrets and one that a tag names is not among them.
     """
     parts = parts or job_parts(with_own(job, task), default_fs_uri)
     own = _own(job, task)
@@ -157,6 +157,12 @@ def _of_document(spec: JobSpec, secrets: Mapping[str, Any] | None) -> Iterator[t
     for name, given in spec.env.items():
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, separators=(",", ":"))
         yield name, fill(text, "secrets", secrets) if tagged and secrets is not None else text
+    if secrets is None:
+        return
+    for name, secret in spec.secret_env.items():
+        if secret not in secrets:
+            raise UnresolvedTag(name, f"the job has no secret {secret}")
+        yield name, scalar(secrets[secret])
 
 
 NO_SECRETS: Mapping[str, Any] = MappingProxyType({})

@@ -153,7 +153,7 @@ RULES: Final = (
             _RESOURCE,
             _CONFLICT,
             "Its node rejected it, most often because other pods had taken the space.",
-            "It is retried after a pause; if this happens again, ask the administrator what else runs there.",
+            "It is retried on another node; if all refuse it, ask the administrator what else runs there.",
         ),
         reason="refused",
     ),

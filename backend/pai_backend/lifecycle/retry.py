@@ -50,6 +50,9 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=300)
 FIRST_CONFLICT_PAUSE, LONGEST_CONFLICT_PAUSE = timedelta(seconds=60), timedelta(seconds=900)
 """Pauses after conflicts over resources: doubling. Source: OpenPAI's back-off, 60 s to 900 s."""
 
+REFUSED: Final = "refused"
+"""Why a task has ended that its node did not take. Such a node is remembered, and what it refused goes elsewhere."""
+
 LONG_RUN: Final = timedelta(minutes=10)
 """What ran for so long is not caught in a quick loop: its pauses start over. Source: Kubernetes' container back-off."""
 
@@ -83,11 +86,19 @@ def charge(retries: Retries, causer: Causer, kind: ExitKind) -> Retries:
     return retries.model_copy(update={under: getattr(retries, under) + 1, "free": retries.free + kind.free})
 
 
-def back_off(retries: Retries, kind: ExitKind, causer: Causer, ran_for: timedelta) -> timedelta:
-    """How long to wait before the next run, by the class of what ended and the counters before it is charged."""
+def back_off(
+    retries: Retries, kind: ExitKind, causer: Causer, ran_for: timedelta, *, refused: bool = False
+) -> timedelta:
+    """How long to wait before the next run, by the class of what ended and the counters before it is charged.
+
+    ``refused``: by a node that is remembered, so that a few more are tried at once. Whatever many nodes refuse is
+    tried after pauses: it may be the task's own fault.
+    """
     again: int = 0 if ran_for >= LONG_RUN else getattr(retries, causer.value)
     if kind is ExitKind.TRANSIENT_CONFLICT:
-        return _doubled(FIRST_CONFLICT_PAUSE, again, LONGEST_CONFLICT_PAUSE)
+        if refused and again < AT_ONCE:
+            return timedelta(0)
+        return _doubled(FIRST_CONFLICT_PAUSE, again - AT_ONCE * refused, LONGEST_CONFLICT_PAUSE)
     if kind is ExitKind.TRANSIENT:
         # What was preempted waits for its place in the queue anyway.
         return timedelta(0) if causer is Causer.RESOURCE else _doubled(FIRST_PAUSE, again, LONGEST_PAUSE)
@@ -214,7 +225,8 @@ def run_job_again(job: Job, verdict: Verdict, now: datetime) -> Job:
     failed = verdict.outcome is State.FAILED
     kind = verdict.kind if failed else ExitKind.SUCCESS
     causer = verdict.causer if failed else Causer.USER
-    pause = back_off(job.retries, kind, causer, ran_for(job.tasks))
+    refused = any(task.exit is not None and task.exit.reason == REFUSED for task in job.tasks)
+    pause = back_off(job.retries, kind, causer, ran_for(job.tasks), refused=refused)
     return job.model_copy(
         update={
             **again,
@@ -229,7 +241,8 @@ def _rerun(job: Job, task: Task, numbers: dict[str, int], now: datetime) -> Task
     if task.phase is not Phase.ENDED or not task.forgotten or task.exit is None or not runs_again_alone(job, task):
         return task
     meaning = explain(task.exit)
-    pause = back_off(task.retries, meaning.kind, meaning.causer, ran_for((task,)))
+    refused = task.exit.reason == REFUSED
+    pause = back_off(task.retries, meaning.kind, meaning.causer, ran_for((task,)), refused=refused)
     fresh = _next_run(job, task, numbers[task.role], job.attempt)
     return fresh.model_copy(
         update={

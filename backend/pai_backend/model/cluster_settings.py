@@ -24,7 +24,7 @@ class TroublePatience(Model):
     start_s: int = Field(default=120, ge=0, description="Seconds that making a container may keep failing.")
     pod_s: int = Field(default=300, ge=0, description="Seconds that a node may take for a pod's network and volumes.")
     schedule_s: int = Field(
-        default=60, ge=0, description="Seconds that the cluster's scheduler may refuse a pod its node."
+        default=15, ge=0, description="Seconds that the cluster's scheduler may refuse a pod its node."
     )
     node_s: int = Field(default=300, ge=0, description="Seconds that a node may be away before its tasks are lost.")
 
@@ -45,5 +45,5 @@ class NodeReading(Model):
         default=True,
         description="Whether the controller counts what pods that are not of this backend request of nodes, so that "
         "tasks go where room is. It needs `list` and `watch` of `pods` in all namespaces; without it, or without that "
-        "right, the cluster refuses what does not fit, and the task is tried again after a pause.",
+        "right, the cluster refuses what does not fit, and the task goes to another node.",
     )

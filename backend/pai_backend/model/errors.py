@@ -153,6 +153,12 @@ class NoSuchKey(PaiError):
     code = "NoKeyError"
 
 
+class NoSuchSecret(PaiError):
+    """The caller keeps no secret of that name."""
+
+    code = "NoSecretError"
+
+
 class NoSuchNotification(PaiError):
     """The caller has no notification of that id."""
 

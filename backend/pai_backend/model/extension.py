@@ -7,6 +7,7 @@ each example. So a new field is one row here, what uses the attribute, and the t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
@@ -26,6 +27,7 @@ class FieldType(StrEnum):
     FLAG = "true or false"
     DURATION = "time"
     LABELS = "labels"
+    SECRETS = "variable -> secret"
     ADDRESS = "workspace name"
     OBJECT = "object"
 
@@ -218,6 +220,19 @@ class JobFields(Model):
         ),
     ] = Field(
         default={}, description="nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks."
+    )
+    secret_env: Annotated[
+        Mapping[str, str],
+        DocumentField(
+            "secretEnv",
+            FieldType.SECRETS,
+            "Variable -> name of a [secret that you keep](secrets.md#secrets-of-your-own): all tasks have its value as "
+            "that variable.",
+            "{HF_TOKEN: hf-token}",
+        ),
+    ] = Field(
+        default={},
+        description="secretEnv of extras.jupyterPai: variable -> name of the user's secret that its value is.",
     )
 
 

@@ -264,6 +264,17 @@ class Job(Model):
         return self.spec.virtual_cluster
 
     @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Types of the GPUs that its roles ask for, and of those that the tasks of its current attempt hold or held.
+
+        In alphabetical order; a role without GPUs asks for no type.
+        """
+        asked = {role.sku_type or self.spec.gpu_type for role in self.spec.task_roles if role.resources.gpus}
+        places = (task.placement for task in self.tasks)
+        held = {place.gpu_type for place in places if place is not None and place.gpus}
+        return tuple(sorted(filter(None, asked | held)))
+
+    @property
     def core(self) -> tuple[Task, ...]:
         """Tasks of a job without gang allocation that start together, before any other: the first of each role.
 

@@ -14,7 +14,7 @@ class Scope(StrEnum):
     READ = "read"
     """Look at jobs, logs, events and the cluster."""
     JOBS = "jobs"
-    """Submit, stop, move, tag and delete jobs; templates and workspace names."""
+    """Submit, stop, move, tag and delete jobs; templates, secrets and workspace names."""
     FILES = "files"
     """Read and write files."""
     SSH = "ssh"

@@ -14,6 +14,7 @@ from pai_backend.engine.base import (
     GpuUse,
     Listed,
     LogStream,
+    LogTime,
     NodeGone,
     NodeSeen,
     Records,
@@ -146,6 +147,10 @@ class NodeCachingEngine:
     async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
         """As the engine."""
         return await self._engine.log_extent(uid, stream)
+
+    async def log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> Sequence[LogTime]:
+        """As the engine."""
+        return await self._engine.log_times(uid, stream, start, end)
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """As the engine."""

@@ -17,10 +17,12 @@ from typing import Any, Final
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
+from pai_backend.model.user_secret import SecretUse
 from pai_backend.protocol import extension, v1, v2, yaml_trouble
 from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Flaw, Node, locate
+from pai_backend.protocol.own_fields import SECRET_ENV
 from pai_backend.protocol.position import BOM, Positions, printable
 from pai_backend.protocol.yaml_tree import YamlBudget, YamlStop, build
 
@@ -186,6 +188,8 @@ class Document:
     secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Values of a v2 document's ``secrets``, as written, and the passwords of its ``auth`` that are more than tags of
     secrets; ``spec.secret_names`` has the names."""
+    users_secrets: tuple[SecretUse, ...] = ()
+    """What it takes of the secrets that its user keeps (``protocol.user_secrets``)."""
 
 
 def read_document(text: bytes | str, filename: str | None = None) -> Document:
@@ -217,14 +221,19 @@ def read_document(text: bytes | str, filename: str | None = None) -> Document:
     spec = v1.read(root, reader)
     if spec is None or reader.failed:
         raise _error(reader.faults, name)
-    return Document(spec, spec.dialect, source, reader.warnings)
+    return Document(spec, spec.dialect, source, reader.warnings, users_secrets=_variables(spec, root, reader))
 
 
 def place_of(document: Document, path: Path) -> tuple[int, int] | None:
     """Line and column of the value at ``path`` of a document; None for a default, which stands nowhere."""
     text = document.source.decode()
     located = locate_yaml(text) if _is_yaml(text, "") else locate(text)
-    node = located.root
+    node = _node_at(located.root, path)
+    return None if node is None else located.positions.line_column(node.at)
+
+
+def _node_at(node: Node | None, path: Path) -> Node | None:
+    """The node that ``path`` leads to."""
     for step in path:
         if node is None or not isinstance(node.value, dict | list):
             return None
@@ -232,7 +241,7 @@ def place_of(document: Document, path: Path) -> tuple[int, int] | None:
             node = node.value.get(str(step))
         else:
             node = node.value[step] if isinstance(step, int) and step < len(node.value) else None
-    return None if node is None else located.positions.line_column(node.at)
+    return node
 
 
 def _is_yaml(text: str, name: str) -> bool:
@@ -254,7 +263,18 @@ def _read_v2(root: Node, reader: Reader, source: bytes, text: str, name: str) ->
     spec = extension.honoured(read.spec, root, reader) if read is not None else None
     if read is None or spec is None or reader.failed:
         raise _error(reader.faults, name)
-    return Document(spec, spec.dialect, source, reader.warnings, read.secrets)
+    uses = (*read.users_secrets, *_variables(spec, root, reader))
+    return Document(spec, spec.dialect, source, reader.warnings, read.secrets, uses)
+
+
+def _variables(spec: JobSpec, root: Node, reader: Reader) -> tuple[SecretUse, ...]:
+    """The secrets of the user's that variables of the job are to hold."""
+    uses = []
+    for variable, name in spec.secret_env.items():
+        path = (*SECRET_ENV, variable)
+        node = _node_at(root, path)
+        uses.append(SecretUse(name, path, *(reader.line_column(node.at) if node is not None else (1, 1))))
+    return tuple(uses)
 
 
 def _decode(text: bytes | str, name: str) -> tuple[bytes, str]:

@@ -50,6 +50,7 @@ def honoured(spec: JobSpec, root: Node, reader: Reader) -> JobSpec:
     if job is not None:
         _check_kill_all(job, spec, reader)
         _check_names(job, reader)
+        _check_secret_env(job, changes.get("secret_env", {}), spec, reader)
         changes |= _parts(job, spec, reader)
     return spec.model_copy(update=changes) if changes else spec
 
@@ -82,6 +83,16 @@ def _check_kill_all(job: Members, spec: JobSpec, reader: Reader) -> None:
     if limit is not None and limit > spec.task_count:
         message = f"{name} ({limit}) is more than the job's {spec.task_count} tasks"
         reader.fault((*job.path, name), job.at(name), message, f"Use a number from 0 (off) to {spec.task_count}.")
+
+
+def _check_secret_env(job: Members, given: Mapping[str, str], spec: JobSpec, reader: Reader) -> None:
+    """A name that the document's secrets have too could mean either of them."""
+    entries = job.entries("secretEnv")
+    for variable, name in given.items():
+        if name in spec.secret_names:
+            path, at = (*job.path, "secretEnv", variable), entries[variable].at
+            hint = "Rename one of them: secretEnv takes the secrets that you keep, which `pai secret list` shows."
+            reader.fault(path, at, "the secrets of this document have that name, too", hint)
 
 
 def _roles(job: Members, spec: JobSpec, reader: Reader) -> tuple[TaskRole, ...] | None:

@@ -123,6 +123,10 @@ class Reader:
         more = DocumentWarning(code="more-warnings", message=f"and {self._more_warnings} more warnings", path="$")
         return (*self._warnings, more)
 
+    def line_column(self, at: int) -> tuple[int, int]:
+        """Line and column of an offset of the document, both from 1."""
+        return self._positions.line_column(at)
+
     def fault(self, path: Path, at: int, message: str, hint: str) -> None:
         """Record that something is wrong at offset ``at``."""
         if not self.room_for_fault():

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pai_backend.model import address
+from pai_backend.model import address, user_secret
 from pai_backend.model.duration import UNITS, duration_text
 from pai_backend.model.extension import DocumentField, FieldType, document_fields
 from pai_backend.model.labels import KEY_RULE, VALUE_RULE, is_label_key, is_label_value
@@ -18,9 +18,12 @@ from pai_backend.model.spec import JobSpec
 from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.position import shown
+from pai_backend.protocol.variables import check_variable
 
 KEY: Final = "jupyterPai"
 """The member of ``extras`` in which a document says what OpenPAI has no field for; other systems ignore it."""
+SECRET_ENV: Final = ("extras", KEY, "secretEnv")
+"""Where a document names the secrets that variables take."""
 MAX_NAME: Final = 255
 """Names become parts of file names, which end at 255 bytes on the usual file systems."""
 MAX_PATH: Final = 4096
@@ -52,7 +55,7 @@ def _rule(row: DocumentField) -> Field:
             return Field(FieldKind.INTEGER) if row.low is None else Field(FieldKind.INTEGER, low=row.low)
         case FieldType.FLAG | FieldType.DURATION:
             return Field(FieldKind.ANY)
-        case FieldType.LABELS | FieldType.OBJECT:
+        case FieldType.LABELS | FieldType.SECRETS | FieldType.OBJECT:
             return Field(FieldKind.OBJECT)
 
 
@@ -164,6 +167,26 @@ def _labels(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict[
     return found
 
 
+def _secrets(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict[str, str]:
+    """Variables with the names of the user's secrets that they take. Whether the user has these is not asked here."""
+    entries = node.value if isinstance(node.value, dict) else {}
+    if len(entries) > user_secret.MOST:
+        message = f"{row.name} has {len(entries)} variables"
+        reader.fault(path, node.at, message, f"Take at most {user_secret.MOST}.")
+        return {}
+    found = {}
+    for variable, member in entries.items():
+        inner, value = (*path, variable), member.value
+        if not check_variable(variable, member, inner, reader) or isinstance(value, Unreadable):
+            continue
+        if isinstance(value, str) and user_secret.is_secret_name(value):
+            found[variable] = value
+        else:
+            hint = "Write the name of a secret that `pai secret list` shows, not its value."
+            reader.fault(inner, member.at, f"the name of a secret must have {user_secret.ALLOWED}", hint)
+    return found
+
+
 def workspace_name(node: Node, path: Path, reader: Reader) -> str:
     """A workspace name; empty, with a fault, when the text is not a valid one."""
     text = node.value if isinstance(node.value, str) else ""
@@ -182,5 +205,6 @@ _READERS: Final[Mapping[FieldType, Callable[[DocumentField, Node, Path, Reader],
     FieldType.ADDRESS: _address,
     FieldType.DURATION: _duration,
     FieldType.LABELS: _labels,
+    FieldType.SECRETS: _secrets,
 }
 """How the types are read that :meth:`Reader.members` does not read itself."""

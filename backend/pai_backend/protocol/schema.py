@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final
 
-from pai_backend.model import address
+from pai_backend.model import address, user_secret
 from pai_backend.model.extension import DocumentField, FieldType, document_fields
 from pai_backend.model.spec import PriorityClass, Resources, TaskRole
 from pai_backend.protocol import own_fields, plugins, v1, v1_ports, v2_extras, v2_prerequisites
@@ -131,6 +131,7 @@ _OWN_SHAPES: Final[Mapping[FieldType, Schema]] = {
     FieldType.FLAG: _FLAG,
     FieldType.DURATION: {"type": "string"},
     FieldType.LABELS: _map(_TEXT),
+    FieldType.SECRETS: _map({"type": "string", "pattern": f"^(?:{user_secret.PATTERN.pattern})$"}),
 }
 
 

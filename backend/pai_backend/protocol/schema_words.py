@@ -253,6 +253,12 @@ FIELDS: Final[dict[str, Words]] = {
     ),
     "notebook": Words("Notebook", "笔记本", "The job runs its cells.", "作业运行其单元格。"),
     "nodeSelector": Words("Node labels", "节点标签", "Labels that a node must have.", "节点必须具有的标签。"),
+    "secretEnv": Words(
+        "Variables from your secrets",
+        "取自个人机密的环境变量",
+        "Variable, and the name of a secret of yours: pai secret set NAME.",
+        "变量名，以及你的机密的名称：用 pai secret set NAME 设置。",
+    ),
     "minInstances": Words(
         "Tasks that start together", "一起启动的任务数", "The others join as room comes.", "其余的随后加入。"
     ),

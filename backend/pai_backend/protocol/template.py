@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from pai_backend.model.tags import WHOLE, Tag, UnresolvedTag, find, is_only_tags, printed, scalar, value_of
+from pai_backend.model.user_secret import SecretUse, is_secret_name
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.yaml_scalars import spelling
@@ -50,6 +51,12 @@ class Template:
         self._found: dict[str, tuple[Tag, ...]] = {}  # in each text; many roles have the same
         self._whole: str | None = None
         self._known_secrets: set[tuple[str, ...]] = set()
+        self._users: dict[str, SecretUse] = {}
+
+    @property
+    def users_secrets(self) -> tuple[SecretUse, ...]:
+        """The names that tags take and the document has no secret of, each where it comes first."""
+        return tuple(use for name, use in self._users.items() if name not in (self._secrets or {}))
 
     @property
     def exhausted(self) -> bool:
@@ -101,6 +108,22 @@ class Template:
         leaves = [leaf for value in filled for leaf in (value if isinstance(value, list) else [value])]
         return all(is_only_tags(_text(leaf)) for leaf in leaves)
 
+    def users_among(self, text: str, scopes: tuple[str, ...] = ("parameters", "secrets")) -> str:
+        """A secret that ``text`` takes, or a parameter that it takes, and the document does not have; empty: none."""
+        for tag in islice(find(text), MAX_TAGS):
+            if tag.flaw or tag.scope not in scopes:
+                continue
+            if tag.scope == "secrets":
+                found = tag.steps[0] if tag.steps[0] not in (self._secrets or {}) else ""
+            else:
+                try:
+                    found = self.users_among(printed(tag, self._parameters), ("secrets",))
+                except UnresolvedTag:
+                    found = ""
+            if found:
+                return found
+        return ""
+
     def revealed(self, text: str, node: Node, path: Path, scopes: tuple[str, ...] = ("parameters", "secrets")) -> str:
         """``text`` with the values of its secrets as well: itself a secret, and no part of a spec.
 
@@ -142,13 +165,13 @@ class Template:
             if tag.flaw:
                 raise UnresolvedTag(tag.text, tag.flaw)
             if tag.scope == "secrets":
-                self._check_secret(tag)
+                self._check_secret(tag, tag, node, path)
                 return None
             values = self._scope(tag, chosen)
             if values is None:
                 return None
             filled = self._printed(tag, values)
-            self._check_inserted(filled, tag)
+            self._check_inserted(filled, tag, node, path)
         except UnresolvedTag as error:
             self._report(error, tag, node, path)
             return None
@@ -172,20 +195,29 @@ class Template:
             raise UnresolvedTag(tag.text, f"the task role chooses no {tag.scope}")
         return chosen[tag.scope]
 
-    def _check_inserted(self, filled: str, outer: Tag) -> None:
+    def _check_inserted(self, filled: str, outer: Tag, node: Node, path: Path) -> None:
         """A value is not scanned again, so that a tag inside it would reach the shell; ``$secrets`` alone may stand."""
         for tag in find(filled):
             if tag.flaw:
                 continue
             if tag.scope != "secrets":
                 raise UnresolvedTag(outer.text, "its value holds a tag itself, which is not filled")
-            self._check_secret(tag)
+            self._check_secret(tag, outer, node, path)
 
-    def _check_secret(self, tag: Tag) -> None:
-        """Raise UnresolvedTag unless there is such a secret; each is looked up once."""
-        if self._secrets is not None and tag.steps not in self._known_secrets:
+    def _check_secret(self, tag: Tag, outer: Tag, node: Node, path: Path) -> None:
+        """Raise UnresolvedTag unless there is such a secret, or the user may keep one; each is looked up once.
+
+        ``outer`` is the tag in the text of ``node``, by whose value ``tag`` may have come.
+        """
+        if self._secrets is None or tag.steps in self._known_secrets:
+            return
+        name = tag.steps[0]
+        if name not in self._secrets and len(tag.steps) == 1 and is_secret_name(name):
+            line, column = self._reader.line_column(self._place(outer, node))
+            self._users[name] = SecretUse(name, path, line, column)
+        else:
             printed(tag, self._secrets)
-            self._known_secrets.add(tag.steps)
+        self._known_secrets.add(tag.steps)
 
     def _report(self, error: UnresolvedTag, tag: Tag, node: Node, path: Path) -> None:
         """One fault for one tag, however many roles come upon it."""

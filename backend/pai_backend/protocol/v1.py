@@ -13,17 +13,27 @@ an unknown field that resembles no known one is kept in ``extras`` with a warnin
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 from pai_backend.model import address
 from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, TaskRole
 from pai_backend.protocol import v1_ports
-from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
+from pai_backend.protocol.fields import Field, FieldKind, Members, Reader, Table
 from pai_backend.protocol.locate import Node
-from pai_backend.protocol.own_fields import COMMON, IN_V1, KEY, MAX_NAME, MAX_PATH, read_job_fields, workspace_name
+from pai_backend.protocol.own_fields import (
+    COMMON,
+    IN_V1,
+    KEY,
+    MAX_NAME,
+    MAX_PATH,
+    SECRET_ENV,
+    read_job_fields,
+    workspace_name,
+)
 from pai_backend.protocol.position import shown
+from pai_backend.protocol.variables import check_variable
 
 MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
@@ -41,8 +51,6 @@ _ROLE_NAME = re.compile(r"[A-Za-z0-9._~]+")
 _NO_SPACE = re.compile(r"\S+")
 _FLAGS = ("isDebug", "paiAzRDMA")
 """Members of jobEnvs that are read as settings, besides being variables (OpenPAI v1, its job environment)."""
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_A_VARIABLE = re.compile(r"[=\x00-\x1f\x7f]")
 _OLD_NAMES = {
     "name": 'Did you mean "jobName"?',
     "dockerImage": 'Did you mean "image"?',
@@ -134,8 +142,11 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         reader.fault(("jobName",), job.at("jobName"), message, "Add a letter or digit.")
     roles = _roles(job, reader, keep_unknown=scm)
     flags = _variables(job, reader)
-    own = read_job_fields(COMMON, job.entries("extras"), _own(job, reader), reader)
+    mine = _own(job, reader)
+    own = read_job_fields(COMMON, job.entries("extras"), mine, reader)
     _take_address(root, job, own, reader)
+    if mine is not None:
+        _check_secret_env(mine.entries("secretEnv"), job.entries("jobEnvs"), reader)
     ready = [role for _, role in roles if role is not None]
     _check_totals(job, ready, reader)
     if reader.failed:
@@ -272,33 +283,26 @@ def _variables(job: Members, reader: Reader) -> set[str]:
         path = ("jobEnvs", name)
         if name in _FLAGS:
             flags |= {name} if reader.boolean(node, path) else set()
-        elif not name or _NOT_A_VARIABLE.search(name):
-            message = "the name of a variable must not be empty and holds neither '=' nor control characters"
-            reader.fault(path, node.key_at, message, "Use letters, digits and '_'.")
-        elif name.startswith(("PAI_", "QIZHI_")) or not _VARIABLE.fullmatch(name):
-            _warn_of_name(name, path, reader)
+        else:
+            check_variable(name, node, path, reader)
         if isinstance(node.value, str) and _too_long(f"{name}={node.value}"):
             message = f"the variable is longer than {MAX_ARGUMENT} bytes; Linux cannot start a program with it"
             reader.warn("long-variable", path, message, "Put the data into dataDir and name it in the variable.")
     return flags
 
 
+def _check_secret_env(secret: Mapping[str, Node], given: Mapping[str, Node], reader: Reader) -> None:
+    """A variable has one value: that of jobEnvs, or a secret."""
+    for name, node in secret.items():
+        if name in given:
+            message = f"the variable {shown(name)} is also in jobEnvs"
+            reader.fault((*SECRET_ENV, name), node.key_at, message, "Keep one of the two.")
+
+
 def _own(job: Members, reader: Reader) -> Members | None:
     """``extras.jupyterPai``, if the document has it; a name there that is not known is told, and kept."""
     node, path = job.entries("extras").get(KEY), ("extras", KEY)
     return reader.members(node, path, IN_V1, keep_unknown=True) if node is not None and node.value is not None else None
-
-
-def _warn_of_name(name: str, path: Path, reader: Reader) -> None:
-    """Warn of a variable that is the platform's or that no shell can read."""
-    if not reader.room_for_warning():
-        return
-    if name.startswith(("PAI_", "QIZHI_")):
-        hint = "Choose another prefix: a variable that the platform sets keeps the platform's value."
-        reader.warn("reserved-variable", path, f"the name {shown(name)} belongs to the platform", hint)
-    else:
-        hint = "Use letters, digits and '_' to reach it in a command."
-        reader.warn("unreachable-variable", path, f"a shell cannot read a variable called {shown(name)}", hint)
 
 
 def _too_long(argument: str) -> bool:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Final
 
 from pai_backend.model.spec import Dialect, JobSpec, TaskRole
+from pai_backend.model.user_secret import SecretUse
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Members, Path, Reader, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
@@ -162,10 +163,11 @@ LIMITS: Final[Sequence[tuple[tuple[str, ...], int, str]]] = (
 
 @dataclass(frozen=True)
 class Read:
-    """The job of a v2 document and the values of its secrets."""
+    """The job of a v2 document, the values of its secrets, and what its tags take of those of its user."""
 
     spec: JobSpec
     secrets: Mapping[str, Any]
+    users_secrets: tuple[SecretUse, ...]
 
 
 def read(root: Node, reader: Reader, text: str) -> Read | None:
@@ -203,7 +205,7 @@ def read(root: Node, reader: Reader, text: str) -> Read | None:
         description=job.text("description") or "",
         task_roles=roles,
     )
-    return Read(spec, secrets)
+    return Read(spec, secrets, template.users_secrets)
 
 
 def _node(job: Members, name: str) -> Node | None:

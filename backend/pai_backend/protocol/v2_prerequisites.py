@@ -335,6 +335,11 @@ def _password(node: Node, path: Path, reading: Reading) -> str:
     filled = template.fill(node, place)
     if template.exhausted or template.is_only_secrets(text):
         return filled
+    if own := template.users_among(text):
+        hint = f"Put all of it into {shown(own)}, or into secrets of the document."
+        message = "a password cannot be text beside a secret that the document does not have"
+        reading.reader.fault(place, node.at, message, hint)
+        return ""
     name = f"auth_{path[-1]}_password"
     while name in reading.secrets:
         name += "_"

@@ -61,6 +61,7 @@ class JobSummary:
     platform_retries: int
     resource_retries: int
     tags: tuple[str, ...]
+    gpu_types: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,9 @@ class JobFilter:
     """Which jobs to list; ``None`` and empty mean no restriction.
 
     ``sight`` says which jobs may be listed at all, ``usernames`` whose are asked for. In ``priorities`` None stands for
-    jobs that name none. ``submitted_since`` is the earliest submission. A job matches with any of ``with_tags`` and
-    without all of ``without_tags``. Unless ``count`` is set, the total that comes with a page is only what the page
-    itself shows: its offset and its length.
+    jobs that name none. ``submitted_since`` is the earliest submission. A job matches with any of ``gpu_types`` and of
+    ``with_tags``, and without all of ``without_tags``. Unless ``count`` is set, the total that comes with a page is
+    only what the page itself shows: its offset and its length.
     """
 
     sight: Sight = Sight()
@@ -90,6 +91,7 @@ class JobFilter:
     states: tuple[State, ...] = ()
     virtual_clusters: tuple[str, ...] = ()
     priorities: tuple[str | None, ...] = ()
+    gpu_types: tuple[str, ...] = ()
     with_tags: tuple[str, ...] = ()
     without_tags: tuple[str, ...] = ()
     keyword: str = ""

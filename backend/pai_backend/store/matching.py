@@ -1,8 +1,8 @@
 """Which jobs a filter means: its conditions as SQL, and what is known of those that have to be looked for.
 
-Users, states, virtual clusters and priorities are counted by ``tally``. A keyword or a tag is looked for in an index
-that holds all that lists filter by (``ix_jobs_filter``): 100,000 jobs take some 20 ms of processor time. What was found
-is remembered for as long as no job that could match has come, gone or got other tags.
+Users, states, virtual clusters and priorities are counted by ``tally``. A keyword, a tag or a GPU type is looked for in
+an index that holds all that lists filter by (``ix_jobs_filter``): 100,000 jobs take some 20 ms of processor time. What
+was found is remembered for as long as no job that could match has come, gone or got other tags or GPU types.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEW = 1000
 REMEMBERED = 64
 """Filters whose findings are remembered: 64 with 1000 uids each are about 5 MB."""
 
-FILTERED = ("state", "virtual_cluster", "priority", "tags", "search", "submitted_at")
+FILTERED = ("state", "virtual_cluster", "priority", "tags", "gpu_types", "search", "submitted_at")
 """The columns of ``jobs`` that a filter is about, besides the owner's."""
 
 
@@ -84,7 +84,8 @@ class Findings:
 
     def matches(self, conn: Connection, which: JobFilter, numbers: Tally) -> Matches:
         """How many jobs match in the snapshot that ``numbers`` are of."""
-        if not (which.keyword or which.with_tags or which.without_tags or which.submitted_since):
+        looked_for = which.keyword, which.with_tags, which.without_tags, which.gpu_types, which.submitted_since
+        if not any(looked_for):
             return Matches(numbers.matching)
         asked = replace(which, order="", descending=True, offset=0, limit=0, count=True)
         with self._lock:
@@ -125,6 +126,8 @@ def details(which: JobFilter, of: FromClause) -> list[ColumnElement[bool]]:
         asked.append(or_(priority.in_([each for each in which.priorities if each is not None]), *unnamed))
     if which.with_tags:
         asked.append(or_(*(_has(tag, columns.tags) for tag in which.with_tags)))
+    if which.gpu_types:
+        asked.append(or_(*(_has(each, columns.gpu_types) for each in which.gpu_types)))
     asked += [~_has(tag, columns.tags) for tag in which.without_tags]
     if which.submitted_since:
         asked.append(type_coerce(unaided(columns.submitted_at), Instant()) >= which.submitted_since)
@@ -133,6 +136,10 @@ def details(which: JobFilter, of: FromClause) -> list[ColumnElement[bool]]:
     return asked
 
 
-def _has(tag: str, tags: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a job has the tag. By its JSON form with the quotes, so that it is found whole; the case counts."""
-    return _place_in(tags, to_json(tag).decode()) > 0
+def _has(word: str, words: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a JSON list has the word; the case counts.
+
+    By its form with the quotes and what precedes it, so that it is found whole: a quote in a word follows a backslash.
+    """
+    text = to_json(word).decode()
+    return or_(_place_in(words, f"[{text}") > 0, _place_in(words, f",{text}") > 0)

@@ -234,6 +234,22 @@ kept_documents = Table(
     Index("ix_kept_documents_sealed_by_id", "sealed_by", "id"),
 )
 
+# What documents of these users may take by name.
+user_secrets = Table(
+    "user_secrets",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("username", Text, nullable=False),
+    Column("name", String(63), nullable=False),
+    Column("set_at", Instant, nullable=False),
+    # When a submission took it last.
+    Column("used_at", Instant),
+    Column("value", LargeBinary, nullable=False),
+    Column("sealed_by", String(16), nullable=False),
+    UniqueConstraint("username", "name"),
+    Index("ix_user_secrets_sealed_by_id", "sealed_by", "id"),
+)
+
 ssh_lockouts = Table(
     "ssh_lockouts",
     metadata,

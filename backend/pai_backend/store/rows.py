@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
@@ -72,6 +73,7 @@ SUMMARY = (
     jobs.c.platform_retries,
     jobs.c.resource_retries,
     jobs.c.tags,
+    jobs.c.gpu_types,
 )
 """The columns of a :class:`JobSummary`, in its order."""
 
@@ -110,6 +112,25 @@ def read_tags(text: str) -> tuple[str, ...]:
     return tuple(from_json(text)) if text != "[]" else ()
 
 
+MOST_TYPE_BYTES = 300
+"""Of all GPU types of a job in its row: they stand in an index, and a row of PostgreSQL's has room for 2,704 bytes."""
+
+
+def gpu_types_text(types: Iterable[str]) -> str:
+    """GPU types as the column of a job's row has them; those that would make it too long are left out."""
+    kept: list[str] = []
+    for each in sorted(types):
+        if len(to_json([*kept, each])) <= MOST_TYPE_BYTES:
+            kept.append(each)
+    return to_json(kept).decode()
+
+
+@lru_cache(maxsize=256)
+def read_gpu_types(text: str) -> tuple[str, ...]:
+    """GPU types of :func:`gpu_types_text`; a list of jobs has few different ones."""
+    return tuple(from_json(text))
+
+
 def changing_values(job: Job) -> Values:
     """Columns of ``jobs`` that a save writes, but for version, sequence and marks."""
     return {
@@ -123,6 +144,7 @@ def changing_values(job: Job) -> Values:
         "resource_retries": job.retries.resource,
         "warning_count": len(job.warnings),
         "exit_status": None if job.exit is None else job.exit.status,
+        "gpu_types": gpu_types_text(job.gpu_types),
         "launched_at": job.launched_at,
         "completed_at": job.completed_at,
         "settled": settled(job),
@@ -194,5 +216,5 @@ def to_job(row: AnyRow, bodies: Sequence[str], cipher: Cipher) -> Job:
 
 
 def to_summary(row: AnyRow) -> JobSummary:
-    """A list row from :data:`SUMMARY`; no JSON is read but the tags', where there are any."""
-    return JobSummary(*(*row[:-1], read_tags(row[-1])))
+    """A list row from :data:`SUMMARY`; no JSON is read but that of tags and GPU types."""
+    return JobSummary(*(*row[:-2], read_tags(row[-2]), read_gpu_types(row[-1])))

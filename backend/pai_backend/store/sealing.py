@@ -17,7 +17,7 @@ from sqlalchemy import Column, Connection, Table, bindparam, func, select, updat
 from pai_backend.store import server_secrets
 from pai_backend.store.cipher import Cipher, Sealed, UnknownKey
 from pai_backend.store.database import Database
-from pai_backend.store.people_tables import audit_chain, kept_documents, notifications, secrets
+from pai_backend.store.people_tables import audit_chain, kept_documents, notifications, secrets, user_secrets
 from pai_backend.store.rows import Values
 from pai_backend.store.tables import documents, task_keys
 
@@ -48,6 +48,7 @@ PLACES = (
     _Place(documents, "job", ("spec", "source", "secrets")),
     _Place(kept_documents, "id", ("source",)),
     _Place(notifications, "id", ("target",)),
+    _Place(user_secrets, "id", ("value",)),
     _Place(task_keys, "owner", ("private_pem",)),
     _Place(secrets, "name", ("value",)),
 )

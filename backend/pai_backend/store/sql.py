@@ -44,6 +44,7 @@ from pai_backend.store.run_times import RunTimes
 from pai_backend.store.server_secrets import Secrets
 from pai_backend.store.task_keys import TaskKeys
 from pai_backend.store.tokens import Tokens
+from pai_backend.store.user_secrets import UserSecrets
 from pai_backend.store.wake import Wake
 from pai_backend.store.writer import Writer
 
@@ -87,6 +88,7 @@ class Store:
         self.task_keys = TaskKeys(*shared)
         self.tokens = Tokens(*shared)
         self.user_keys = UserKeys(*shared)
+        self.user_secrets = UserSecrets(*shared)
 
     async def open(self) -> None:
         """Connect, bring the schema to head, and have the keys of all that is sealed.

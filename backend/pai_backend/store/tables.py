@@ -73,12 +73,14 @@ jobs = Table(
     Column("dirty", Boolean, nullable=False),
     Column("settled", Boolean, nullable=False),
     Column("rest", Text, nullable=False),
+    # A JSON list, as the tags are; empty for jobs that an earlier version saved last and that held no GPU.
+    Column("gpu_types", Text, nullable=False, server_default=text("'[]'")),
     # Name first: a group of submits is checked by ``name IN (…)`` over all users at once.
     UniqueConstraint("name", "username"),
     # All that lists filter and order by, so that any filter is looked for without a look at the wide rows.
     Index(
         "ix_jobs_filter",
-        *("state", "username", "virtual_cluster", "priority", "uid", "tags", "search", "name"),
+        *("state", "username", "virtual_cluster", "priority", "uid", "tags", "gpu_types", "search", "name"),
         *("submitted_at", "launched_at", "completed_at", "retries", "task_count", "gpu_count"),
     ),
     # One for each order of lists: most pages are read along it. It has the owner for all who see only their own jobs.
@@ -109,7 +111,7 @@ job_groups = Table(
     # Empty for jobs that name none.
     Column("priority", String(8), nullable=False),
     Column("state", String(16), nullable=False),
-    # How many jobs are in the group, and how many have come, gone or got other tags: this one only grows.
+    # How many jobs are in the group, and how many have come, gone or got other tags or types: this one only grows.
     Column("number", Integer, nullable=False),
     Column("changes", BigInteger, nullable=False),
     PrimaryKeyConstraint("username", "virtual_cluster", "priority", "state"),

@@ -14,11 +14,11 @@ _BY_STATE = select(groups.c.state, func.sum(groups.c.number).label("number")).gr
 
 @dataclass(frozen=True)
 class Tally:
-    """Numbers for one filter, its keyword and its tags left aside.
+    """Numbers for one filter, its keyword, its tags and its GPU types left aside.
 
     ``all`` are the jobs of the store, ``of_users`` those of the users that are asked for, ``in_reach`` those of them in
     one of the states, ``matching`` those that match. Of one filter ``changes`` grows whenever a matching job came, went
-    or got other tags.
+    or got other tags or GPU types.
     """
 
     all: int

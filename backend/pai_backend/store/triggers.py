@@ -15,12 +15,13 @@ _ENTER = """INSERT INTO job_groups (username, virtual_cluster, priority, state, 
   VALUES (NEW.username, NEW.virtual_cluster, coalesce(NEW.priority, ''), NEW.state, 1, 1)
   ON CONFLICT (username, virtual_cluster, priority, state)
   DO UPDATE SET number = job_groups.number + 1, changes = job_groups.changes + 1;"""
-_MOVED = "(OLD.state <> NEW.state OR OLD.tags <> NEW.tags)"
+_MOVED = "(OLD.state <> NEW.state OR OLD.tags <> NEW.tags OR OLD.gpu_types <> NEW.gpu_types)"
 
 SQLITE = (
     f"CREATE TRIGGER jobs_enter AFTER INSERT ON jobs BEGIN {_ENTER} END",
     f"CREATE TRIGGER jobs_leave AFTER DELETE ON jobs BEGIN {_LEAVE} END",
-    f"CREATE TRIGGER jobs_move AFTER UPDATE OF state, tags ON jobs WHEN {_MOVED} BEGIN {_LEAVE} {_ENTER} END",
+    f"CREATE TRIGGER jobs_move AFTER UPDATE OF state, tags, gpu_types ON jobs"
+    f" WHEN {_MOVED} BEGIN {_LEAVE} {_ENTER} END",
 )
 """Statements that make them in SQLite."""
 
@@ -31,7 +32,7 @@ POSTGRESQL = (
   RETURN NULL; END $$""",
     "CREATE TRIGGER jobs_enter AFTER INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION count_jobs()",
     "CREATE TRIGGER jobs_leave AFTER DELETE ON jobs FOR EACH ROW EXECUTE FUNCTION count_jobs()",
-    "CREATE TRIGGER jobs_move AFTER UPDATE OF state, tags ON jobs FOR EACH ROW"
+    "CREATE TRIGGER jobs_move AFTER UPDATE OF state, tags, gpu_types ON jobs FOR EACH ROW"
     f" WHEN {_MOVED} EXECUTE FUNCTION count_jobs()",
 )
 """Statements that make them in PostgreSQL."""

@@ -1,8 +1,8 @@
 """Users whom administrators add, change and remove while the backend runs.
 
 Every change is written with its event in the audit. With a user goes what lets them in: tokens, keys, certificates and
-what others share with them; and their workspace names, templates and drafts, unless another user gets these. Their jobs
-that have ended and their files stay.
+what others share with them; their secrets; and their workspace names, templates and drafts, unless another user gets
+these. Their jobs that have ended and their files stay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from pai_backend.model.account import Account
 from pai_backend.model.errors import InvalidParameters, NoSuchUser, UserExists, UserHasJobs
 from pai_backend.model.job import State
 from pai_backend.store import addresses as addresses_
-from pai_backend.store import audit, certificates, groups, kept_documents, keys, notifications, sharing, tokens
+from pai_backend.store import (
+    audit,
+    certificates,
+    groups,
+    kept_documents,
+    keys,
+    notifications,
+    sharing,
+    tokens,
+    user_secrets,
+)
 from pai_backend.store.grants import Act, Holdings, UserUpdate
 from pai_backend.store.kept_documents import Kind
 from pai_backend.store.people_tables import access_tokens, audit_events, external_users, user_keys
@@ -161,6 +171,7 @@ def remove(conn: Connection, name: str, act: Act, *, heir: str = "") -> None:
     notifications.forget_user(conn, name, act)
     addresses_.forget_user(conn, name)
     kept_documents.forget_user(conn, name)
+    user_secrets.forget_user(conn, name)
     groups.forget_user(conn, name)
     for forgetting in (_DELETE, _UNBIND):
         conn.execute(forgetting, {"username_": name})

@@ -46,6 +46,7 @@ def make_role(
     memory_mb: int = 100,
     completion: Completion | None = None,
     task_retry_count: int = 0,
+    sku_type: str | None = None,
 ) -> TaskRole:
     """A role of ``instances`` equal tasks."""
     return TaskRole(
@@ -56,6 +57,7 @@ def make_role(
         command=command,
         completion=completion or Completion(),
         task_retry_count=task_retry_count,
+        sku_type=sku_type,
     )
 
 
@@ -109,10 +111,18 @@ def make_placement(
     *,
     machine: str = "laptop",
     gpus: Sequence[int] = (),
+    gpu_type: str = "",
     ports: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Placement:
     """A place on a node of this machine."""
-    return Placement(node=node, address="127.0.0.1", machine=machine, gpus=tuple(gpus), ports=dict(ports or {}))
+    return Placement(
+        node=node,
+        address="127.0.0.1",
+        machine=machine,
+        gpus=tuple(gpus),
+        gpu_type=gpu_type,
+        ports=dict(ports or {}),
+    )
 
 
 def make_job(

@@ -8,6 +8,16 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What members of a group may use. */
+        readonly Acls: {
+            readonly admin: boolean;
+            readonly virtualClusters: readonly string[];
+            /** @description Virtual clusters that members manage. */
+            readonly manages: readonly string[];
+            /** @description Members may use every virtual cluster, also later ones. */
+            readonly everything: boolean;
+            readonly storageConfigs: readonly string[];
+        };
         /** @description What all users are told now. */
         readonly Announced: {
             /** @description Null: nothing is announced. */
@@ -149,6 +159,11 @@ export interface components {
          * @enum {string}
          */
         readonly ChangeKind: "type" | "virtual-cluster" | "fewer-tasks" | "smaller-tasks" | "opportunistic" | "anywhere" | "drop-label" | "tolerate" | "uncordon";
+        /**
+         * @description A way to tell someone.
+         * @enum {string}
+         */
+        readonly Channel: "mail" | "webhook" | "slack" | "teams" | "feishu" | "dingtalk";
         /** @description The whole cluster, as far as the caller may see it. */
         readonly ClusterUseWire: {
             /** @description The caller. */
@@ -295,6 +310,13 @@ export interface components {
             readonly size: number;
             readonly modified: string | null;
         };
+        /** @description Entries of a directory, by name. */
+        readonly FileListing: {
+            readonly path: string;
+            readonly data: readonly components["schemas"]["FileEntry"][];
+            /** @description There are more; ask again with `after` the last name. */
+            readonly truncated: boolean;
+        };
         /** @description A finding in one language. */
         readonly FindingText: {
             readonly what: string;
@@ -307,6 +329,10 @@ export interface components {
             readonly texts: {
                 readonly [key: string]: components["schemas"]["FindingText"];
             };
+        };
+        /** @description The part of a group that is not its name. */
+        readonly GroupExtension: {
+            readonly acls: components["schemas"]["Acls"];
         };
         /**
          * @description How to reach a task. ``included`` is whether editors here know its name already.
@@ -474,6 +500,11 @@ export interface components {
              * @default
              */
             readonly doubt: string;
+            /**
+             * @description Where its output is below `/api/v2/fs`; empty where it is elsewhere, or has none.
+             * @default
+             */
+            readonly outputPath: string;
         };
         /** @description Why the job as a whole ended: the task that decided it, or the stop request. */
         readonly JobExit: {
@@ -597,6 +628,13 @@ export interface components {
             readonly nodeSelector: {
                 readonly [key: string]: string;
             };
+            /**
+             * @description secretEnv of extras.jupyterPai: variable -> name of the user's secret that its value is.
+             * @default {}
+             */
+            readonly secretEnv: {
+                readonly [key: string]: string;
+            };
             readonly name: string;
             readonly dialect: components["schemas"]["Dialect"];
             readonly image: string;
@@ -688,6 +726,17 @@ export interface components {
             /** @description Whether the end of the log was reached. */
             readonly complete: boolean;
         };
+        /** @description When output came, within a second. */
+        readonly LogTimeWire: {
+            /** @description Of the first byte that came then; what follows came then, too, up to the next. */
+            readonly offset: number;
+            /** Format: date-time */
+            readonly at: string;
+        };
+        /** @description When the bytes of a part of a log came. */
+        readonly LogTimes: {
+            readonly times: readonly components["schemas"]["LogTimeWire"][];
+        };
         /** @description A new link. */
         readonly MadeLink: {
             /** @description `user~name`. */
@@ -721,6 +770,11 @@ export interface components {
             readonly message: string;
             readonly jobs: readonly components["schemas"]["MovedJob"][];
         };
+        /**
+         * @description What can happen to a job that its user wants to know.
+         * @enum {string}
+         */
+        readonly News: "started" | "waited" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "kept" | "idle" | "gpus-idle" | "test";
         /** @description A node and what of it is in use. */
         readonly NodeUseWire: {
             readonly name: string;
@@ -757,6 +811,27 @@ export interface components {
             readonly state: "waiting" | "running" | "done" | "failed";
             readonly began: number | null;
             readonly seconds: number | null;
+        };
+        /** @description A notification. */
+        readonly NotificationWire: {
+            readonly id: string;
+            readonly channel: components["schemas"]["Channel"];
+            /** @description Where it leads: a mail address, or the host of a URL. */
+            readonly place: string;
+            readonly news: readonly components["schemas"]["News"][];
+            readonly waitedS: number;
+            /** Format: date-time */
+            readonly createdAt: string;
+            /** @description When a message was tried last. */
+            readonly triedAt: string | null;
+            /** @description When a message arrived last. */
+            readonly sentAt: string | null;
+            /** @description Why the last message did not arrive; empty: it did, or there was none. */
+            readonly trouble: string;
+            /** @description Notices that have not arrived yet. */
+            readonly waiting: number;
+            /** @description Notices that were given up. */
+            readonly lost: number;
         };
         /**
          * @description Whose a template is.
@@ -1025,6 +1100,8 @@ export interface components {
             readonly exitStatus: number | null;
             /** @description How many warnings the document has. */
             readonly warnings: number;
+            /** @description GPU types that it asks for, or holds or held in this attempt. */
+            readonly gpuTypes: readonly string[];
         };
         /** @description The jobs of a sweep in its order. What they differ in does not change; their states are in the list of jobs. */
         readonly SweepShown: {
@@ -1216,6 +1293,13 @@ export interface components {
             /** @description Why it does not start, and what would help; null when that is not known. */
             readonly waiting: components["schemas"]["Waiting"] | null;
         };
+        /** @description What became of an uploaded part. */
+        readonly UploadState: {
+            readonly path: string;
+            /** @description Bytes that are kept of an unfinished upload: the next offset. */
+            readonly kept: number;
+            readonly complete: boolean;
+        };
         /** @description A sample, or the mean of those that it stands for. */
         readonly UsePoint: {
             /** Format: date-time */
@@ -1234,6 +1318,19 @@ export interface components {
         /** @description The part of a user's profile that users themselves change. */
         readonly UserExtension: {
             readonly sshKeys: readonly components["schemas"]["SshKey"][];
+        };
+        /** @description A group of users. `default` has every user and `admingroup` every administrator. */
+        readonly UserGroup: {
+            readonly groupname: string;
+            readonly description: string;
+            /**
+             * @description Name of the group at the provider that signs users in.
+             * @default
+             */
+            readonly externalName: string;
+            /** @description Users in it, of these two groups none. */
+            readonly members: readonly string[];
+            readonly extension: components["schemas"]["GroupExtension"];
         };
         /** @description A user. */
         readonly UserWire: {
@@ -1429,6 +1526,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Acls = components['schemas']['Acls'];
 export type Announced = components['schemas']['Announced'];
 export type AnnouncementWire = components['schemas']['AnnouncementWire'];
 export type AttemptList = components['schemas']['AttemptList'];
@@ -1439,6 +1537,7 @@ export type Cause = components['schemas']['Cause'];
 export type CellsUseWire = components['schemas']['CellsUseWire'];
 export type Change = components['schemas']['Change'];
 export type ChangeKind = components['schemas']['ChangeKind'];
+export type Channel = components['schemas']['Channel'];
 export type ClusterUseWire = components['schemas']['ClusterUseWire'];
 export type CodeServer = components['schemas']['CodeServer'];
 export type Completion = components['schemas']['Completion'];
@@ -1455,8 +1554,10 @@ export type EventList = components['schemas']['EventList'];
 export type Fault = components['schemas']['Fault'];
 export type FetchedNotebook = components['schemas']['FetchedNotebook'];
 export type FileEntry = components['schemas']['FileEntry'];
+export type FileListing = components['schemas']['FileListing'];
 export type FindingText = components['schemas']['FindingText'];
 export type FindingWire = components['schemas']['FindingWire'];
+export type GroupExtension = components['schemas']['GroupExtension'];
 export type Guide = components['schemas']['Guide'];
 export type Holder = components['schemas']['Holder'];
 export type HoldingsWire = components['schemas']['HoldingsWire'];
@@ -1473,12 +1574,16 @@ export type LackOf = components['schemas']['LackOf'];
 export type LinkWire = components['schemas']['LinkWire'];
 export type LogMatch = components['schemas']['LogMatch'];
 export type LogMatches = components['schemas']['LogMatches'];
+export type LogTimeWire = components['schemas']['LogTimeWire'];
+export type LogTimes = components['schemas']['LogTimes'];
 export type MadeLink = components['schemas']['MadeLink'];
 export type MovedJob = components['schemas']['MovedJob'];
 export type MovedJobs = components['schemas']['MovedJobs'];
+export type News = components['schemas']['News'];
 export type NodeUseWire = components['schemas']['NodeUseWire'];
 export type NotebookRun = components['schemas']['NotebookRun'];
 export type NotebookStep = components['schemas']['NotebookStep'];
+export type NotificationWire = components['schemas']['NotificationWire'];
 export type Origin = components['schemas']['Origin'];
 export type OrphanList = components['schemas']['OrphanList'];
 export type OrphanShown = components['schemas']['OrphanShown'];
@@ -1516,8 +1621,10 @@ export type TemplateWords = components['schemas']['TemplateWords'];
 export type Ticket = components['schemas']['Ticket'];
 export type Told = components['schemas']['Told'];
 export type Trial = components['schemas']['Trial'];
+export type UploadState = components['schemas']['UploadState'];
 export type UsePoint = components['schemas']['UsePoint'];
 export type UserExtension = components['schemas']['UserExtension'];
+export type UserGroup = components['schemas']['UserGroup'];
 export type UserWire = components['schemas']['UserWire'];
 export type Validation = components['schemas']['Validation'];
 export type VcGrantsWire = components['schemas']['VcGrantsWire'];

@@ -54,6 +54,13 @@ export function accessCalls(connection: Connection) {
       return { received, given };
     },
     jobShares: job => connection.rows(jobPath(job, 'shares')),
+    jobKey: async (job, format) => {
+      const path = withQuery(jobPath(job, 'key'), { format });
+      const answer = await connection.api('GET', path);
+      const told = answer.headers.get('Content-Disposition') ?? '';
+      const name = /filename="([^"]+)"/.exec(told)?.[1] ?? 'key';
+      return { name, text: await answer.text() };
+    },
     share: async (job, user, label, lifetimeS) => {
       const body = JSON.stringify({ user, only: [`port:${label}`], lifetimeS });
       await connection.api('POST', jobPath(job, 'shares'), { body });

@@ -8,9 +8,11 @@ import type { IPaiClient } from '../tokens';
 import { accessCalls } from './access';
 import { clusterCalls } from './cluster';
 import { documentCalls } from './documents';
+import { fileCalls } from './files';
 import { jobCalls } from './jobs';
 import { kernelCalls } from './kernels';
 import { logCalls } from './logs';
+import { notificationCalls } from './notices';
 import { peopleCalls } from './people';
 import { runCalls } from './runs';
 
@@ -20,10 +22,12 @@ export function clientOver(settings: ServerConnection.ISettings): IPaiClient {
   return {
     ...jobCalls(connection),
     ...documentCalls(connection),
+    ...fileCalls(connection),
     ...logCalls(connection),
     ...accessCalls(connection),
     ...clusterCalls(connection),
     ...peopleCalls(connection),
+    ...notificationCalls(connection),
     ...kernelCalls(connection),
     ...runCalls(connection)
   };

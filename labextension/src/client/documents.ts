@@ -50,7 +50,6 @@ export function documentCalls(connection: Connection) {
       const path = withQuery(pathOf(kind, name), { filename });
       await connection.api('PUT', path, { body: text });
     },
-    files: folder => connection.rows(`fs/${pathOf(...folder.split('/'))}`),
     discard: async (kind, name) => {
       await connection.api('DELETE', pathOf(kind, name));
     }

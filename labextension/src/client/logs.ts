@@ -30,7 +30,16 @@ export function logCalls(connection: Connection) {
     },
     logFile: (job, target) =>
       connection.address(jobPath(job, 'logs'), { ...target, download: true }),
-    followLog: (job, target, offset) =>
-      connection.stream(jobPath(job, 'logs', 'stream'), { ...target, offset })
+    logTimes: (job, target, offset, limit) => {
+      const query = { ...target, offset, limit };
+      return connection.json(
+        'GET',
+        withQuery(jobPath(job, 'logs', 'times'), query)
+      );
+    },
+    followLog: (job, target, offset, timestamps) => {
+      const query = { ...target, offset, timestamps: timestamps || undefined };
+      return connection.stream(jobPath(job, 'logs', 'stream'), query);
+    }
   } satisfies Partial<IPaiClient>;
 }

@@ -39,6 +39,7 @@ async function showConnect(
   dialog.addClass('jp-pai-Connect-dialog');
   void model.load();
   void model.loadShares();
+  void model.loadKey();
   await dialog.launch();
   model.dispose();
 }

@@ -7,8 +7,9 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 import type { PaiError } from '../problem';
 import { asPaiError } from '../problem';
-import type { IPaiClient } from '../tokens';
+import type { IKeyFile, IPaiClient, KeyFormat } from '../tokens';
 import type { IDoctorReport, IGuide, IShare } from '../types';
+import { isFinal } from '../types';
 
 /** What is known of the way to a task. */
 export interface IConnectState {
@@ -24,6 +25,10 @@ export interface IConnectState {
   readonly labels: readonly string[];
   /** The address of a link that was made just now. */
   readonly link: string | null;
+  /** Whether the user may have the private key of the job. */
+  readonly hasKey: boolean;
+  /** Whether a private key is on its way. */
+  readonly takingKey: boolean;
   /** Why something is missing. */
   readonly problem: PaiError | null;
 }
@@ -72,6 +77,37 @@ export class ConnectModel implements IDisposable {
       if (problem.status !== 404 && problem.status !== 403) {
         this._update({ problem });
       }
+    }
+  }
+
+  /** Learn whether the backend gives the user the key of the job: to its owner alone, until the job ends. */
+  async loadKey(): Promise<void> {
+    try {
+      const [me, job] = await Promise.all([
+        this._client.me(),
+        this._client.job(this._job)
+      ]);
+      const hasKey = job.username === me.username && !isFinal(job.state);
+      this._update({ hasKey });
+    } catch {
+      // A job of another user has no such page for this one, and whatever else is wrong the guide says.
+      this._update({ hasKey: false });
+    }
+  }
+
+  /** A private key of the job, which is kept nowhere here; null where it is refused, and while another is on its way. */
+  async takeKey(format: KeyFormat): Promise<IKeyFile | null> {
+    if (this._state.takingKey) {
+      return null;
+    }
+    this._update({ takingKey: true, problem: null });
+    try {
+      const file = await this._client.jobKey(this._job, format);
+      this._update({ takingKey: false });
+      return this._isDisposed ? null : file;
+    } catch (reason) {
+      this._update({ takingKey: false, problem: asPaiError(reason) });
+      return null;
     }
   }
 
@@ -139,6 +175,8 @@ export class ConnectModel implements IDisposable {
     shares: null,
     labels: [],
     link: null,
+    hasKey: false,
+    takingKey: false,
     problem: null
   };
 }

@@ -9,6 +9,7 @@ import { allowedWords, untilWords } from '../jobs/shares';
 import { ProblemBox } from '../components';
 import type { IDoctorReport, IFinding, IGuide } from '../types';
 import type { ConnectModel } from './model';
+import { PrivateKey } from './private_key';
 import { Copied, Programs } from './programs';
 import { Shares } from './shares';
 
@@ -213,6 +214,7 @@ export function Connect(props: IConnectProps): JSX.Element {
             </>
           )}
           <Putty {...props} guide={guide} />
+          <PrivateKey {...props} />
           <Programs {...props} guide={guide} />
         </>
       )}

@@ -66,6 +66,11 @@ class Column extends Panel {
 
   readonly log: LogView;
 
+  /** Whether its lines are shown with their times. */
+  set timed(timed: boolean) {
+    void this._model.showTimes(timed);
+  }
+
   dispose(): void {
     if (!this.isDisposed) {
       super.dispose();
@@ -97,6 +102,16 @@ export class LogColumns extends Panel {
       const column = new Column(log, this._rendermime, this._trans);
       column.log.wrap = this._wraps;
       this.addWidget(column);
+    }
+  }
+
+  /** Whether lines are shown with their times, in all columns and those that are added. */
+  set timed(timed: boolean) {
+    this._model.showTimes(timed);
+    for (const column of this.widgets) {
+      if (column instanceof Column) {
+        column.timed = timed;
+      }
     }
   }
 

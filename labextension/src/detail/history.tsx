@@ -6,6 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { StateMark } from '../components';
 import type { ILogTarget } from '../tokens';
+import { exitWords } from '../exit_words';
 import type { IAttempt, IJobEvent, ITask, JobPhase, JobState } from '../types';
 import { WindowedTable } from '../windowed';
 import { duration, phaseBeside, stateWord, timeText } from '../words';
@@ -121,6 +122,7 @@ function Runs(props: {
         const { number, run } = rows[place];
         const { role, index, attempt } = run;
         const name = `${role}-${index}`;
+        const words = run.exit && exitWords(trans, run.exit);
         return (
           <tr {...attributes} key={run.uid}>
             <Cell text={String(number + 1)} />
@@ -132,7 +134,7 @@ function Runs(props: {
             <Cell text={run.node ?? ''} />
             <Cell text={timeText(run.startedTime)} />
             <Cell text={lasted(trans, run)} />
-            <Cell text={exitText(trans, run)} title={exitHelp(run)} />
+            <Cell text={exitText(trans, run)} title={exitHelp(trans, run)} />
             <td>
               {run.startedTime && (
                 <button
@@ -149,8 +151,8 @@ function Runs(props: {
               )}
             </td>
             <Cell
-              text={run.exit?.remedy || run.exit?.message || ''}
-              title={exitHelp(run)}
+              text={words?.remedy || words?.what || ''}
+              title={exitHelp(trans, run)}
             />
           </tr>
         );

@@ -14,10 +14,11 @@ import type { IPageProps } from './overview';
 export function LogBar(
   props: IPageProps & {
     onWrap: (wrap: boolean) => void;
+    onTimed: (timed: boolean) => void;
     onBeside: (role: string, index: number) => void;
   }
 ): JSX.Element {
-  const { model, trans, onWrap } = props;
+  const { model, trans, onWrap, onTimed } = props;
   const [wrap, setWrap] = React.useState(false);
   const { job, target, log } = model.state;
   if (!job || !target) {
@@ -72,6 +73,7 @@ export function LogBar(
         <LogTools
           key={log.taskUid}
           log={log}
+          onTimed={onTimed}
           onWrap={wrap => {
             setWrap(wrap);
             onWrap(wrap);

@@ -114,6 +114,12 @@ export class DetailModel implements IDisposable {
     this._update({ target, tab: 'logs' });
   }
 
+  /** Show lines of logs with the times at which they came, or without: of this one and of those opened later. */
+  showTimes(timed: boolean): void {
+    this._timed = timed;
+    void this._state.log?.showTimes(timed);
+  }
+
   /** Show what tasks used in the last so many seconds. */
   showSpan(span: number): void {
     this._update({ span });
@@ -334,7 +340,8 @@ export class DetailModel implements IDisposable {
   }
 
   private _openLog(target: ILogTarget, uid: string): LogModel {
-    const log = new LogModel(this._client, this.name, target, uid);
+    const { _client: client, name, _timed: timed } = this;
+    const log = new LogModel(client, name, target, uid, timed);
     log.start();
     return log;
   }
@@ -352,6 +359,7 @@ export class DetailModel implements IDisposable {
   private _seq = 0;
   private _state = EMPTY;
   private _stream: ResumedStream | null = null;
+  private _timed = false;
   /** Number of the last event in the timeline. */
   private _told = 0;
 }

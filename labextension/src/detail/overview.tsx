@@ -7,6 +7,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { ProblemBox, StateMark, WarningBoxes } from '../components';
 import { CommandIDs } from '../tokens';
+import { jobExitWords } from '../exit_words';
 import type { IJobDetail } from '../types';
 import { isFinal } from '../types';
 import { dialectWord, duration, phaseBeside, timeText } from '../words';
@@ -111,6 +112,21 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
           '',
           trans.__('A job that shows the output of this one in TensorBoard')
         )}
+      {job.outputPath && (
+        <button
+          className="jp-mod-styled"
+          onClick={() =>
+            void commands.execute(CommandIDs.showFiles, {
+              path: job.outputPath
+            })
+          }
+          title={trans.__(
+            'Files that the job has written to its output folder'
+          )}
+        >
+          {trans.__('Outputs')}
+        </button>
+      )}
       {tasksOf(job).some(isKept) &&
         button(
           CommandIDs.releaseJob,
@@ -149,7 +165,7 @@ interface IPartProps extends IPageProps {
 /** Why the job is as it is, in a sentence that leads to more. */
 function Reason(props: IPartProps): JSX.Element {
   const { trans, job, onWhy } = props;
-  const said = job.why || job.exit?.message;
+  const said = job.why || jobExitWords(trans, job).what;
   const verdict = verdictWords(trans, job);
   if (!said && !verdict) {
     return <></>;

@@ -8,6 +8,7 @@ import * as React from 'react';
 import { StateMark } from '../components';
 import { CommandIDs } from '../tokens';
 import { WindowedTable } from '../windowed';
+import { exitWords } from '../exit_words';
 import type { ITask } from '../types';
 import { timeText } from '../words';
 
@@ -42,9 +43,9 @@ export function isKept(task: ITask): boolean {
 }
 
 /** What a task's exit means and what to do about it, for those who point at it. */
-export function exitHelp(task: ITask): string {
-  const { exit } = task;
-  return exit ? [exit.message, exit.remedy].filter(Boolean).join('\n') : '';
+export function exitHelp(trans: TranslationBundle, task: ITask): string {
+  const words = task.exit && exitWords(trans, task.exit);
+  return words ? [words.what, words.remedy].filter(Boolean).join('\n') : '';
 }
 
 /** A button of a row. */
@@ -160,7 +161,7 @@ export function TaskTable(
               text={portLines(task).join('; ')}
               title={portLines(task).join('\n')}
             />
-            <Cell text={exitText(trans, task)} title={exitHelp(task)} />
+            <Cell text={exitText(trans, task)} title={exitHelp(trans, task)} />
             <td>
               <TaskButtons {...props} task={task} />
             </td>

@@ -142,6 +142,9 @@ export class JobPage extends Panel {
         <LogBar
           {...shown}
           onBeside={(role, index) => columns.add(role, index)}
+          onTimed={timed => {
+            columns.timed = timed;
+          }}
           onWrap={wrap => {
             columns.wrap = wrap;
           }}

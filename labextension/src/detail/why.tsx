@@ -4,6 +4,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
+import { exitWords, jobExitWords } from '../exit_words';
 import type { ICap, IJobDetail, ITold, IWaiting, IWhy } from '../types';
 import { clockText, timeText } from '../words';
 
@@ -148,15 +149,15 @@ export function WhyTab(props: {
       {job.exit && (
         <div className="jp-pai-Note" data-kind="exit">
           <strong>{trans.__('Why it ended')}</strong>
-          <span>{job.exit.message}</span>
-          <span>{job.exit.remedy}</span>
+          <span>{jobExitWords(trans, job).what}</span>
+          <span>{jobExitWords(trans, job).remedy}</span>
         </div>
       )}
       {failed.slice(0, EXPLAINED).map(task => (
         <div className="jp-pai-Note" data-kind="problem" key={task.uid}>
           <strong>{`${task.role}-${task.index}`}</strong>
-          <span>{task.exit?.message}</span>
-          <span>{task.exit?.remedy}</span>
+          <span>{task.exit && exitWords(trans, task.exit).what}</span>
+          <span>{task.exit && exitWords(trans, task.exit).remedy}</span>
         </div>
       ))}
       {failed.length > EXPLAINED && (

@@ -34,6 +34,8 @@ export interface IPickContext {
   readonly names: (folder: string) => Promise<readonly string[]>;
   /** Let the user choose a file or folder of the Jupyter server; null when cancelled. */
   readonly browse: (() => Promise<string | null>) | null;
+  /** Let the user choose of the backend's storage, from where a path points; null when cancelled. */
+  readonly browseStorage: (path: string) => Promise<string | null>;
 }
 
 /** One choice: its value, and what is known of it. */
@@ -289,7 +291,8 @@ export function folderOf(path: string): string {
 
 function PathOf(props: IWidgetProps): JSX.Element {
   const { value, label, onChange } = props;
-  const { trans, browse, names } = contextOf(props);
+  const { trans, browse, browseStorage, names } = contextOf(props);
+  const take = (path: string | null) => path !== null && onChange(path);
   const [isOpen, open] = React.useState(false);
   const [found, set] = React.useState<readonly string[]>([]);
   const folder = folderOf(textOf(value)) || STORAGE;
@@ -311,13 +314,21 @@ function PathOf(props: IWidgetProps): JSX.Element {
         suggestions={found}
         widget={props}
       />
+      <button
+        aria-label={trans.__('Storage: %1', label)}
+        className="jp-mod-styled"
+        onClick={() => void browseStorage(textOf(value)).then(take)}
+        title={trans.__("Choose from the backend's storage")}
+        type="button"
+      >
+        {trans.__('Storage…')}
+      </button>
       {browse && (
         <button
           aria-label={trans.__('Browse: %1', label)}
           className="jp-mod-styled"
-          onClick={() => {
-            void browse().then(path => path !== null && onChange(path));
-          }}
+          onClick={() => void browse().then(take)}
+          title={trans.__('Choose a folder of Jupyter')}
           type="button"
         >
           {trans.__('Browse…')}

@@ -10,7 +10,7 @@ import { reportProblem } from '../feedback';
 import type { JobState } from '../types';
 import { stateWord } from '../words';
 import type { ITableProps } from './table';
-import { FIRST_QUERY } from './table_model';
+import { FIRST_QUERY, typesOf } from './table_model';
 
 /** Typing rests this long before jobs are asked for, in milliseconds. */
 const REST = 300;
@@ -96,6 +96,17 @@ export function Filters(props: ITableProps): JSX.Element {
       />
       {text('username', trans.__('User'))}
       {text('vc', trans.__('Virtual cluster'))}
+      <HTMLSelect
+        aria-label={trans.__('GPU type')}
+        onChange={event => {
+          void model.ask({ gpuType: event.target.value });
+        }}
+        options={[
+          { value: '', label: trans.__('All GPU types') },
+          ...typesOf(model.state).map(value => ({ value, label: value }))
+        ]}
+        value={query.gpuType}
+      />
       {text('tag', trans.__('Tag'))}
       <HTMLSelect
         aria-label={trans.__('Submitted')}

@@ -12,6 +12,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { PaiError } from '../problem';
 import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
+import { jobExitWords } from '../exit_words';
 import type { IJobDetail, IJobEvent } from '../types';
 
 /** What is told, each a setting. */
@@ -41,15 +42,16 @@ export function occasionOf({ type, payload }: IJobEvent): Occasion | null {
 export function occasionWords(
   trans: TranslationBundle,
   occasion: Occasion,
-  { name, exit }: Pick<IJobDetail, 'name' | 'exit'>
+  job: Pick<IJobDetail, 'name' | 'exit' | 'taskRoles'>
 ): string {
+  const { name } = job;
   switch (occasion) {
     case 'start':
       return trans.__('%1 runs.', name);
     case 'end':
       return trans.__('%1 has ended.', name);
     case 'failure':
-      return trans.__('%1 has failed: %2', name, exit?.message ?? '');
+      return trans.__('%1 has failed: %2', name, jobExitWords(trans, job).what);
     case 'preemption':
       return trans.__('%1 was preempted by another job.', name);
     case 'kept':

@@ -11,7 +11,7 @@ import { paiIcon } from '../icons';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IJobSummary } from '../types';
 import type { IColumn } from '../windowed';
-import { WindowedTable } from '../windowed';
+import { SPARE, WindowedTable } from '../windowed';
 import { duration, timeText } from '../words';
 import { Filters } from './filters';
 import type { JobTableModel } from './table_model';
@@ -95,6 +95,16 @@ function columnOf(
   };
 }
 
+/** The GPU types of a job. */
+function Types({ types }: { types: readonly string[] }): JSX.Element {
+  const text = types.join(', ');
+  return (
+    <td className={SPARE} title={text}>
+      {text}
+    </td>
+  );
+}
+
 /** The row of a job, or an ellipsis until the job is read. */
 function rowOf(
   props: ITableProps,
@@ -130,6 +140,7 @@ function rowOf(
       <Cell text={job.username} />
       <Cell text={job.virtualCluster} />
       <Cell text={String(job.totalGpuNumber)} />
+      <Types types={job.gpuTypes} />
       <Cell text={String(job.totalTaskNumber)} />
       <Cell text={timeText(job.submissionTime)} />
       <Cell text={waited(trans, job)} />
@@ -162,6 +173,12 @@ export function JobTable(props: ITableProps): JSX.Element {
     columnOf(props, 'username', trans.__('User'), 100),
     columnOf(props, 'virtualCluster', trans.__('Virtual cluster'), 120),
     columnOf(props, 'totalGpuNumber', trans.__('GPUs'), 60),
+    {
+      id: 'gpuTypes',
+      head: trans.__('GPU type'),
+      width: 100,
+      isSpare: true
+    },
     columnOf(props, 'totalTaskNumber', trans.__('Tasks'), 60),
     columnOf(props, 'submissionTime', trans.__('Submitted'), 170),
     { id: 'waited', head: trans.__('Waited'), width: 100 },
@@ -213,6 +230,7 @@ export class JobTablePage extends ModelView<ITableProps> {
     this.title.icon = paiIcon;
     this.title.closable = true;
     void model.ask({});
+    void model.loadGpuTypes();
   }
 
   readonly model: JobTableModel;

@@ -19,7 +19,10 @@ const BURST = 2000;
 
 /** What is shown and in which order. */
 export type ITableQuery = Required<
-  Pick<IJobQuery, 'keyword' | 'states' | 'username' | 'vc' | 'tag' | 'order'>
+  Pick<
+    IJobQuery,
+    'keyword' | 'states' | 'username' | 'vc' | 'gpuType' | 'tag' | 'order'
+  >
 > & {
   /** Submitted in so many days, today included; 0: ever. */
   readonly days: number;
@@ -42,6 +45,7 @@ export const FIRST_QUERY: ITableQuery = {
   states: [],
   username: '',
   vc: '',
+  gpuType: '',
   tag: '',
   days: 0,
   order: 'launchedTime,DESC'
@@ -55,8 +59,20 @@ export interface IJobTableState {
   readonly rows: ReadonlyMap<number, IJobSummary>;
   /** Jobs that are marked, by uid. */
   readonly marked: ReadonlyMap<string, IJobSummary>;
+  /** GPU types of the cluster; empty until they are known. */
+  readonly gpuTypes: readonly string[];
   readonly loaded: boolean;
   readonly problem: PaiError | null;
+}
+
+/** GPU types to choose from, in order: of the cluster, of the rows, and the one that is asked for. */
+export function typesOf(state: IJobTableState): string[] {
+  const found = new Set(state.gpuTypes);
+  for (const job of state.rows.values()) {
+    job.gpuTypes.forEach(type => found.add(type));
+  }
+  found.add(state.query.gpuType);
+  return [...found].filter(type => type !== '').sort();
 }
 
 /** The model of the table. */
@@ -88,6 +104,23 @@ export class JobTableModel implements IDisposable {
     this._applied = ++this._asked; // answers to earlier questions are no longer wanted
     this._update({ query, rows: new Map(), marked: new Map(), loaded: false });
     return this._load();
+  }
+
+  /** Learn the GPU types of the cluster; without an answer those of the rows remain to choose from. */
+  async loadGpuTypes(): Promise<void> {
+    try {
+      const { nodes, virtualClusters } = await this._client.use();
+      const cells = virtualClusters.flatMap(each => each.cells);
+      const gpuTypes = [
+        ...nodes.flatMap(node => node.gpuTypes),
+        ...cells.map(each => each.leafType)
+      ];
+      if (!this._isDisposed) {
+        this._update({ gpuTypes });
+      }
+    } catch {
+      // The question for jobs says that the backend does not answer.
+    }
   }
 
   /** Order by a field; by the same one again in the other direction. */
@@ -193,6 +226,7 @@ export class JobTableModel implements IDisposable {
     total: 0,
     rows: new Map(),
     marked: new Map(),
+    gpuTypes: [],
     loaded: false,
     problem: null
   };

@@ -9,9 +9,10 @@ import type { PaiError } from '../problem';
 import { asPaiError } from '../problem';
 import { ResumedStream } from '../stream';
 import type { ILogPage, ILogTarget, IPaiClient } from '../tokens';
-import type { ILogMatch } from '../types';
+import type { ILogMatch, ILogTimes } from '../types';
 import type { ILogPiece } from './pages';
 import { pieceOf } from './pages';
+import { LogTimes } from './times';
 
 /** Bytes that are read at a time. */
 const PAGE_BYTES = 256 * 1024;
@@ -24,6 +25,9 @@ const ABOVE_BYTES = 32 * 1024;
 
 /** Lines that a search finds, at most. */
 const MAX_MATCHES = 1000;
+
+/** Bytes whose times are asked for at a time. */
+const MAX_TIMED = 1024 * 1024;
 
 /** What was looked for, and what was found so far. */
 export interface ILogSearch {
@@ -55,6 +59,10 @@ export interface ILogState {
   /** Line of `text` that was gone to, from 0; null when none was. */
   readonly line: number | null;
   readonly search: ILogSearch | null;
+  /** Offset of the first byte of `text`. */
+  readonly start: number;
+  /** Whether lines are shown with the times at which they came. */
+  readonly timed: boolean;
 }
 
 /** The model of a task's log. */
@@ -64,8 +72,14 @@ export class LogModel implements IDisposable {
     private readonly _client: IPaiClient,
     private readonly _job: string,
     readonly target: ILogTarget,
-    readonly taskUid: string
-  ) {}
+    readonly taskUid: string,
+    timed = false
+  ) {
+    this._state = { ...this._state, timed };
+  }
+
+  /** When the bytes that are shown came, once {@link ILogState.timed}. */
+  readonly times = new LogTimes();
 
   get state(): ILogState {
     return this._state;
@@ -89,13 +103,30 @@ export class LogModel implements IDisposable {
   start(): void {
     this._stream ??= new ResumedStream({
       open: () => this._open(),
-      receive: data => this._append(data as ArrayBuffer),
+      receive: data => this._receive(data as ArrayBuffer | string),
       connected: live => {
         this._hasBroken ||= !live;
         this._update({ live });
       },
       completed: () => this._update({ complete: true, live: false })
     });
+  }
+
+  /** Show lines with the times at which they came, or without. */
+  async showTimes(timed: boolean): Promise<void> {
+    this._update({ timed });
+    await this._read(async () => {
+      const { end } = this._pieces[this._pieces.length - 1];
+      for (let at = this._state.start; timed && at < end; at += MAX_TIMED) {
+        await this._learn(at, Math.min(end - at, MAX_TIMED));
+      }
+      this._show(this._pieces, { cut: this._state.cut });
+    });
+    if (this._state.atEnd && !this._state.complete && !this._isDisposed) {
+      this._stream?.dispose();
+      this._stream = null;
+      this.start(); // from here on with times, or without
+    }
   }
 
   /** Show the output before what is shown, too. Where that is too much, the end is left and no longer followed. */
@@ -221,7 +252,9 @@ export class LogModel implements IDisposable {
       this._update({ problem: asPaiError(reason) });
       throw reason;
     }
-    return this._client.followLog(this._job, this.target, this._offset ?? 0);
+    const from = this._offset ?? 0;
+    const { timed } = this._state;
+    return this._client.followLog(this._job, this.target, from, timed);
   }
 
   private async _readTail(): Promise<void> {
@@ -267,8 +300,27 @@ export class LogModel implements IDisposable {
     this._update({ atEnd: false, live: false });
   }
 
-  private _page(offset: number, limit: number): Promise<ILogPage> {
-    return this._client.log(this._job, this.target, offset, limit);
+  private async _page(offset: number, limit: number): Promise<ILogPage> {
+    const page = await this._client.log(this._job, this.target, offset, limit);
+    if (this._state.timed && page.bytes.byteLength > 0) {
+      await this._learn(page.offset, page.bytes.byteLength);
+    }
+    return page;
+  }
+
+  private async _learn(offset: number, limit: number): Promise<void> {
+    const { _job: job, target } = this;
+    const { times } = await this._client.logTimes(job, target, offset, limit);
+    this.times.learn(times);
+  }
+
+  /** Output, or a text with the times of the output that comes next. */
+  private _receive(data: ArrayBuffer | string): void {
+    if (typeof data === 'string') {
+      this.times.learn((JSON.parse(data) as ILogTimes).times);
+    } else {
+      this._append(data);
+    }
   }
 
   /** Read one part at a time; a failure is said and changes nothing. */
@@ -292,6 +344,7 @@ export class LogModel implements IDisposable {
     this._update({
       line: null,
       ...change,
+      start: pieces[0]?.start ?? 0,
       text: pieces.map(piece => piece.text).join(''),
       generation: this._state.generation + 1
     });
@@ -321,7 +374,9 @@ export class LogModel implements IDisposable {
     complete: false,
     problem: null,
     line: null,
-    search: null
+    search: null,
+    start: 0,
+    timed: false
   };
   private _stream: ResumedStream | null = null;
 }

@@ -102,9 +102,13 @@ export function stateWords(trans: TranslationBundle, log: LogModel): string {
 
 /** The tools of one log as a function of its state. */
 export function LogTools(
-  props: IToolsProps & { wrap: boolean; onWrap: (wrap: boolean) => void }
+  props: IToolsProps & {
+    wrap: boolean;
+    onWrap: (wrap: boolean) => void;
+    onTimed: (timed: boolean) => void;
+  }
 ): JSX.Element {
-  const { trans, log, wrap, onWrap } = props;
+  const { trans, log, wrap, onWrap, onTimed } = props;
   return (
     <UseSignal signal={log.changed}>
       {() => (
@@ -140,6 +144,14 @@ export function LogTools(
               type="checkbox"
             />
             {trans.__('Wrap lines')}
+          </label>
+          <label>
+            <input
+              checked={log.state.timed}
+              onChange={event => onTimed(event.target.checked)}
+              type="checkbox"
+            />
+            {trans.__('Times')}
           </label>
           <a className="jp-pai-JobLink" download href={log.url}>
             {trans.__('Download')}

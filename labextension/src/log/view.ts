@@ -9,6 +9,7 @@ import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { problemWords } from '../words';
 import type { LogModel } from './model';
+import { LineStamper } from './times';
 
 /** This near to the end counts as being there, in pixels. */
 const NEAR = 24;
@@ -42,9 +43,10 @@ export class LogView extends Widget {
     this._model?.changed.disconnect(this._show, this);
     this._model = model;
     this._shown = '';
+    this._stamper = null;
     this._output.clear();
     model?.changed.connect(this._show, this);
-    this._follow = true;
+    this._follow = this._atEnd = true;
     this._line = null;
     this._lineShown = -1;
     this._show();
@@ -67,19 +69,34 @@ export class LogView extends Widget {
       this._generation = state.generation;
       this._output.clear();
       this._shown = '';
+      this._stamper = null;
+      this._top = 0; // that it is empty for a moment is no going up
     }
     const added = text.slice(this._shown.length);
     if (added) {
       this._shown = text;
-      this._output.add({ output_type: 'stream', name: 'stdout', text: added });
+      const shown = this._stamped(added);
+      this._output.add({ output_type: 'stream', name: 'stdout', text: shown });
     }
     this._note.node.textContent = this._remark();
-    this._follow = this._follow && state?.atEnd !== false;
+    const atEnd = state?.atEnd !== false;
+    this._follow = atEnd && (this._follow || !this._atEnd);
+    this._atEnd = atEnd;
     if (state && state.line !== null && this._lineShown !== this._generation) {
       this._lineShown = this._generation;
       this._line = state.line;
       this._follow = false;
     }
+  }
+
+  /** What was added, with the times of its lines where these are shown. */
+  private _stamped(added: string): string {
+    const model = this._model;
+    if (!model?.state.timed) {
+      return added;
+    }
+    this._stamper ??= new LineStamper(model.times, model.state.start);
+    return this._stamper.stamped(added);
   }
 
   /** Whether long lines are broken instead of scrolled. */
@@ -151,11 +168,14 @@ export class LogView extends Widget {
       this._follow = this._model?.state.atEnd !== false;
     } else if (scrollTop < this._top) {
       this._follow = false;
+    } else {
+      this._toEnd(); // the same number of lines, rendered again, grows nothing
     }
     this._top = scrollTop;
   }
 
   private readonly _area: SimplifiedOutputArea;
+  private _atEnd = true;
   private _follow = true;
   private _generation = 0;
   private _growth: ResizeObserver | null = null;
@@ -165,6 +185,7 @@ export class LogView extends Widget {
   private readonly _note: Widget;
   private readonly _output: OutputAreaModel;
   private _shown = '';
+  private _stamper: LineStamper | null = null;
   private _top = 0;
   private readonly _trans: TranslationBundle;
 }

@@ -9,6 +9,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import * as React from 'react';
 import { reportProblem } from '../feedback';
+import { FormDialog } from '../form_dialog';
 import type { IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { IHoldings, IUser } from '../types';
@@ -79,35 +80,37 @@ async function showPassword(
 }
 
 async function addUser({ client, trans }: IPeopleOptions): Promise<void> {
-  const { value, button } = await showDialog({
+  const password = newPassword();
+  const mustChangePassword = true;
+  let username = '';
+  const isAdded = await FormDialog.ask({
+    trans,
     title: trans.__('Add a user'),
-    body: new UserForm(trans, null, true),
-    buttons: [
-      Dialog.cancelButton(),
-      Dialog.okButton({ label: trans.__('Add') })
-    ]
+    form: new UserForm(trans, null, true),
+    label: trans.__('Add'),
+    change: ({ name, rights }) => {
+      username = name;
+      const user = { username, password, mustChangePassword, ...rights };
+      return client.addUser(user);
+    }
   });
-  if (button.accept && value?.name) {
-    const password = newPassword();
-    const { name: username, rights } = value;
-    const mustChangePassword = true;
-    await client.addUser({ username, password, mustChangePassword, ...rights });
+  if (isAdded) {
     await showPassword(trans, username, password);
   }
 }
 
 const editUser: Change = async ({ client, model, trans }, user) => {
-  const { value, button } = await showDialog({
+  await FormDialog.ask({
+    trans,
     title: trans.__('Edit %1', user.username),
-    body: new UserForm(trans, user, model.state.me?.admin ?? false),
-    buttons: [
-      Dialog.cancelButton(),
-      Dialog.okButton({ label: trans.__('Save') })
-    ]
+    form: new UserForm(trans, user, model.state.me?.admin ?? false),
+    label: trans.__('Save'),
+    change: async ({ rights }) => {
+      if (Object.keys(rights).length > 0) {
+        await client.changeUser(user.username, rights);
+      }
+    }
   });
-  if (button.accept && value && Object.keys(value.rights).length > 0) {
-    await client.changeUser(user.username, value.rights);
-  }
 };
 
 const setPassword: Change = async ({ client, trans }, user) => {

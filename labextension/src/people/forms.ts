@@ -24,9 +24,13 @@ export function newPassword(): string {
 export class UserForm extends DialogForm {
   constructor(trans: TranslationBundle, user: IUser | null, mayAdmin: boolean) {
     super();
+    this.addClass('jp-pai-People-form');
     this._user = user;
     this._mayAdmin = mayAdmin;
     this._name = user ? null : this.addText(trans.__('Name'));
+    if (this._name) {
+      this._name.required = true;
+    }
     if (mayAdmin) {
       this._email = this.addText(trans.__('E-mail'), user?.email);
       this._admin = this.add(

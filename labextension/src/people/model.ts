@@ -1,5 +1,5 @@
 /**
- * The users of the backend, as far as the caller may see them.
+ * The users of the backend and their groups, as far as the caller may see them.
  */
 
 import type { IDisposable } from '@lumino/disposable';
@@ -8,7 +8,7 @@ import { Signal } from '@lumino/signaling';
 import type { PaiError } from '../problem';
 import { asPaiError } from '../problem';
 import type { IPaiClient } from '../tokens';
-import type { IUser } from '../types';
+import type { IUser, IUserGroup } from '../types';
 
 /** What is known of them. */
 export interface IPeopleState {
@@ -16,6 +16,8 @@ export interface IPeopleState {
   readonly me: IUser | null;
   /** By name; for those who neither administer nor manage it is themselves alone. */
   readonly users: readonly IUser[];
+  /** That of all users first, then that of administrators, then those that were added. */
+  readonly groups: readonly IUserGroup[];
   /** Why the list may be out of date. */
   readonly problem: PaiError | null;
 }
@@ -42,17 +44,24 @@ export class PeopleModel implements IDisposable {
     return this._state.users.find(each => each.username === name) ?? null;
   }
 
+  /** A group of that name. */
+  group(name: unknown): IUserGroup | null {
+    return this._state.groups.find(each => each.groupname === name) ?? null;
+  }
+
   /** Read all again; the state says what went wrong. */
   async refresh(): Promise<void> {
     try {
-      const [me, users] = await Promise.all([
+      const [me, users, groups] = await Promise.all([
         this._client.me(),
-        this._client.users()
+        this._client.users(),
+        this._client.groups()
       ]);
+      const { compare } = new Intl.Collator();
       const sorted = [...users].sort((one, other) =>
-        one.username.localeCompare(other.username)
+        compare(one.username, other.username)
       );
-      this._apply({ me, users: sorted, problem: null });
+      this._apply({ me, users: sorted, groups, problem: null });
     } catch (reason) {
       this._apply({ ...this._state, problem: asPaiError(reason) });
     }
@@ -72,5 +81,10 @@ export class PeopleModel implements IDisposable {
 
   private _changed = new Signal<this, void>(this);
   private _isDisposed = false;
-  private _state: IPeopleState = { me: null, users: [], problem: null };
+  private _state: IPeopleState = {
+    me: null,
+    users: [],
+    groups: [],
+    problem: null
+  };
 }

@@ -12,6 +12,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Pages } from '../place';
 import { CommandIDs, DOMAIN, IPaiClient } from '../tokens';
 import { addPeopleCommands } from './commands';
+import { addGroupCommands } from './group_commands';
 import { PeopleModel } from './model';
 import type { PeoplePage } from './view';
 
@@ -35,7 +36,7 @@ export const peoplePlugin: JupyterFrontEndPlugin<void> = {
     const { commands, shell } = app;
     const pages = new Pages<PeoplePage>(shell, labShell, 'jp-pai-people');
     const model = new PeopleModel(client);
-    addPeopleCommands(commands, {
+    const options = {
       client,
       model,
       trans,
@@ -48,8 +49,14 @@ export const peoplePlugin: JupyterFrontEndPlugin<void> = {
           },
           (_, isNew) => isNew && void model.refresh()
         )
-    });
-    for (const command of [CommandIDs.showPeople, CommandIDs.addUser]) {
+    };
+    addPeopleCommands(commands, options);
+    addGroupCommands(commands, options);
+    for (const command of [
+      CommandIDs.showPeople,
+      CommandIDs.addUser,
+      CommandIDs.addGroup
+    ]) {
       palette?.addItem({ command, category: trans.__('PAI') });
     }
     pages.restore(restorer, CommandIDs.showPeople);

@@ -1,5 +1,5 @@
 /**
- * The page of users: who may sign in, what each may do, and the buttons that change that.
+ * The page of users and their groups: who may sign in, what each may do, and the buttons that change that.
  */
 
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
@@ -7,125 +7,17 @@ import { usersIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
-import { DataRow, DataTable } from '../cluster/table';
 import { ModelView, ProblemBox } from '../components';
 import { CommandIDs, DOMAIN } from '../tokens';
-import type { IUser } from '../types';
+import { GroupsTable } from './groups_table';
 import type { PeopleModel } from './model';
+import { UsersTable } from './users_table';
 
-interface IPageProps {
+/** What the parts of the page need. */
+export interface IPageProps {
   readonly model: PeopleModel;
   readonly commands: CommandRegistry;
   readonly trans: TranslationBundle;
-}
-
-function rightsText(trans: TranslationBundle, user: IUser): string {
-  if (user.admin) {
-    return trans.__('Administrator');
-  }
-  return user.manages.length > 0
-    ? trans.__('Manages %1', user.manages.join(', '))
-    : '';
-}
-
-function stateText(trans: TranslationBundle, user: IUser): string {
-  if (user.disabled) {
-    return trans.__('Disabled');
-  }
-  return user.mustChangePassword
-    ? trans.__('Must set a password')
-    : trans.__('May sign in');
-}
-
-function Buttons(props: IPageProps & { user: IUser }): JSX.Element {
-  const { model, commands, trans, user } = props;
-  const { me } = model.state;
-  const { username, configured, disabled } = user;
-  const button = (
-    id: string,
-    label: string,
-    about: string,
-    off = false,
-    args: { readonly disabled?: boolean } = {}
-  ) => (
-    <button
-      aria-label={about}
-      className="jp-mod-styled"
-      disabled={off}
-      onClick={() => void commands.execute(id, { user: username, ...args })}
-    >
-      {label}
-    </button>
-  );
-  const isMe = username === me?.username;
-  return (
-    <div className="jp-pai-People-buttons">
-      {button(
-        CommandIDs.editUser,
-        trans.__('Edit…'),
-        trans.__('Edit %1', username)
-      )}
-      {me?.admin && (
-        <>
-          {button(
-            CommandIDs.newPassword,
-            trans.__('New Password…'),
-            trans.__('Make a new password for %1', username),
-            configured
-          )}
-          {button(
-            CommandIDs.disableUser,
-            disabled ? trans.__('Enable') : trans.__('Disable…'),
-            disabled
-              ? trans.__('Enable %1', username)
-              : trans.__('Disable %1', username),
-            isMe,
-            { disabled: !disabled }
-          )}
-          {button(
-            CommandIDs.removeUser,
-            trans.__('Remove…'),
-            trans.__('Remove %1', username),
-            isMe || configured
-          )}
-        </>
-      )}
-    </div>
-  );
-}
-
-function UsersTable(props: IPageProps): JSX.Element {
-  const { model, trans } = props;
-  const columns = [
-    { label: trans.__('User') },
-    { label: trans.__('E-mail') },
-    { label: trans.__('Rights') },
-    { label: trans.__('Groups') },
-    { label: trans.__('Virtual clusters') },
-    { label: trans.__('State') },
-    { label: trans.__('Change') }
-  ];
-  return (
-    <DataTable columns={columns} label={trans.__('Users')}>
-      {model.state.users.map(user => (
-        <DataRow
-          cells={[
-            user.username,
-            user.email,
-            rightsText(trans, user),
-            user.grouplist.slice(1).join(', '),
-            user.virtualCluster.join(', '),
-            stateText(trans, user),
-            <Buttons {...props} key="buttons" user={user} />
-          ]}
-          columns={columns}
-          header={0}
-          key={user.username}
-          troubled={user.disabled}
-        />
-      ))}
-    </DataTable>
-  );
 }
 
 /** The page as a function of the model's state. */
@@ -155,7 +47,12 @@ export function People(props: IPageProps): JSX.Element {
           )}
         </p>
       )}
-      {mayChange && <UsersTable {...props} />}
+      {mayChange && (
+        <>
+          <UsersTable {...props} />
+          <GroupsTable {...props} />
+        </>
+      )}
     </>
   );
 }

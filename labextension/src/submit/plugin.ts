@@ -138,6 +138,10 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     };
     const common = {
       browse: files && (() => chooseFolder(files, trans)),
+      browseStorage: async (path: string) => {
+        const { choosePath } = await import('../files/choosing');
+        return choosePath(client, trans, path);
+      },
       commands,
       editorServices,
       translator: language

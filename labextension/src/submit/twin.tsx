@@ -85,6 +85,7 @@ export class DocumentTwin extends Panel {
       context: {
         images: recentImages(),
         browse: options.browse,
+        browseStorage: options.browseStorage,
         names: (folder: string) => form.names(folder)
       },
       reveal: (path: Path) => this._reveal(path)
@@ -194,6 +195,8 @@ export namespace DocumentTwin {
     readonly form: FormModel;
     /** Let the user choose a file or folder of the Jupyter server. */
     readonly browse: (() => Promise<string | null>) | null;
+    /** Let the user choose of the backend's storage, from where a path points; null when cancelled. */
+    readonly browseStorage: (path: string) => Promise<string | null>;
     readonly editorServices: IEditorServices;
     readonly translator: ITranslator;
   }

@@ -418,7 +418,7 @@ async def test_large_documents_are_read_one_at_a_time(api: ApiSite, monkeypatch:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["username", "vc", "tagsContain", "tagsNotContain", "state", "jobPriority"])
+@pytest.mark.parametrize("name", ["username", "vc", "tagsContain", "tagsNotContain", "gpuType", "state", "jobPriority"])
 async def test_a_list_in_a_parameter_has_a_hundred_words_and_repeats_count_once(api: ApiSite, name: str) -> None:
     """1,000 tags were too deep an expression for the database, which answered 500 after seconds."""
     known = {"state": "RUNNING", "jobPriority": "test"}.get(name)

@@ -28,6 +28,7 @@ from pai_backend.auth.provider_sign_ins import ProviderTerms
 from pai_backend.model.account import Account
 from pai_backend.model.errors import Unauthorized, Unavailable
 from pai_backend.model.job import State
+from pai_backend.model.user_secret import LONGEST
 from pai_backend.scheduling.config.document import MAX_BYTES
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.room import FileRoom
@@ -49,6 +50,7 @@ PARTS = {
     "token": "abcdefabcdef",
     "fingerprint": "SHA256:none",
     "notification": "00000000",
+    "secret": "token",
     "name": "hello",
     "path": "alice/file",
     "serial": "1",
@@ -78,6 +80,7 @@ BODIES: dict[str, object] = {
     "put users": {"data": {}},
     "users": {"username": "eve", "password": "correct horse"},
     "{path}": {},
+    "{secret}": {"value": "for-no-other-user"},
 }
 """Last part of a path -> a body that is taken there."""
 CAROL = Account("carol", password_hash=hash_password("correct horse"))
@@ -264,6 +267,8 @@ async def too_large(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.verb == "put" and "/fs/" in pair.template:
         admin = {"Authorization": f"Bearer {ROOT}"}
         return await asker.ask(pair, body=b"x" * (MOST + 1), headers=admin, path="team/file")
+    if "/secrets/" in pair.template:
+        return await asker.ask(pair, body=b"x" * (6 * LONGEST + BODY_BYTES))
     return await asker.ask(pair, body=b"x" * (DOCUMENT + BODY_BYTES + 1))
 
 
@@ -519,6 +524,7 @@ RECIPES: dict[str, Recipe] = {
     "NoStorageError": no_storage,
     "NoKeyError": plain,
     "NoNotificationError": plain,
+    "NoSecretError": plain,
     "NoCertificateError": plain,
     "NoShareError": plain,
     "NoTagError": plain,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -157,6 +158,67 @@ def test_no_process_shows_the_key_of_the_database(running: Backend) -> None:
         assert key not in str(process.environ())
 
 
+KEPT = """\
+protocolVersion: 2
+name: NAME
+type: job
+prerequisites:
+  - {name: img, type: dockerimage, uri: none}
+taskRoles:
+  worker:
+    dockerImage: img
+    resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}
+    commands:
+      - printf %s "$HF_TOKEN" | sha256sum
+      - printf %s "<% $secrets.hf-token %>" | sha256sum
+      - echo "token $HF_TOKEN and <% $secrets.hf-token %>"
+      - exit CODE
+extras:
+  jupyterPai:
+    secretEnv: {HF_TOKEN: hf-token}
+"""
+
+
+def submitted_with(running: Backend, name: str, code: int, value: str) -> httpx.Response:
+    text = KEPT.replace("NAME", name).replace("CODE", str(code))
+    with running.client() as client:
+        assert client.put("/api/v2/secrets/hf-token", json={"value": value}).status_code == 204
+        answer = client.post("/api/v2/jobs?filename=job.yaml", content=text)
+    assert answer.status_code == 202, answer.text
+    return answer
+
+
+def test_a_secret_that_the_user_keeps_reaches_the_task_and_is_shown_nowhere(running: Backend) -> None:
+    said = [submitted_with(running, "kept", 3, SECRET).text]
+    assert ended(running, "kept") == "FAILED"
+    digest = f"{hashlib.sha256(SECRET.encode()).hexdigest()}  -\n"
+    with running.client() as client:
+        log = client.get("/api/v2/jobs/kept/logs").text
+        said += [client.get(path.format("kept")).text for path in (*PATHS, "/api/v2/jobs/{}/config", "/api/v2/secrets")]
+    assert log == f"{digest * 2}token {HIDDEN} and {HIDDEN}\n"
+    with httpx.Client(base_url=running.url, timeout=60, headers={"Authorization": f"Bearer {BEARER}-2"}) as admin:
+        said += [admin.get(path.format("alice~kept")).text for path in (*PATHS, "/api/v2/jobs/{}/config")]
+        assert admin.get("/api/v2/secrets").json()["data"] == []
+    assert not any(SECRET in text for text in said)
+    kept = {path: content for path, content in contents_below(running.data_dir) if "engine" not in path.parts}
+    logged = dict(contents_below(running.data_dir.parent / "log"))
+    assert [path for path, content in (kept | logged).items() if SECRET.encode() in content] == []
+
+
+def test_a_job_runs_again_with_the_value_that_it_was_submitted_with(running: Backend) -> None:
+    submitted_with(running, "again", 0, SECRET)
+    assert ended(running, "again") == "SUCCEEDED"
+    with running.client() as client:
+        assert client.delete("/api/v2/secrets/hf-token").status_code == 204
+        refused = client.post("/api/v2/jobs?name=other", content=KEPT.replace("CODE", "0"))
+        assert (refused.status_code, refused.json()["code"]) == (400, "InvalidProtocolError")
+        assert client.put("/api/v2/jobs/again/executionType", json={"value": "START"}).status_code == 202
+    assert ended(running, "again") == "SUCCEEDED"
+    with running.client() as client:
+        log = client.get("/api/v2/jobs/again/logs").text
+    assert hashlib.sha256(SECRET.encode()).hexdigest() in log
+
+
 def broken(change: Callable[[str], str]) -> bytes:
     text = change(DOCUMENT.replace("NAME", "broken").replace("CODE", "0"))
     assert text != DOCUMENT.replace("NAME", "broken").replace("CODE", "0")
@@ -173,7 +235,7 @@ FAULTY = {
     "a tag of YAML": broken(lambda text: text.replace(f'"{SECRET}"', f"!!python/object {SECRET}")),
     "a list of secrets": broken(lambda text: text.replace(f'token: "{SECRET}"  # a comment\n  list:', "- ")),
     "a text for secrets": broken(lambda text: text.replace("secrets:\n", f"secrets: {SECRET}\nx:\n")),
-    "an unknown secret": broken(lambda text: text.replace("$secrets.token", "$secrets.tokken")),
+    "an unknown secret": broken(lambda text: text.replace("$secrets.token", "$secrets._token")),
     "a secret that is no text": broken(lambda text: text.replace("$secrets.token %>;", "$secrets.list[1] %>;")),
     "a secret in a number": broken(lambda text: text.replace("memoryMB: 64", 'memoryMB: "<% $secrets.token %>"')),
     "an unknown key": broken(lambda text: text.replace("taskRoles:", "taskRols:")),

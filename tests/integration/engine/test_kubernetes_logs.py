@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -411,3 +412,62 @@ async def test_a_pod_that_is_watched_here_is_not_asked_for(kubelet: Kubelet, sou
     assert await watching.is_over(UID)
     assert not await sources.is_over(UID)
     assert await watching.has_pod(TaskUid("j0123456789abcdef-0-9-9"))
+
+
+async def told(logs: TaskLogs, start: int, end: int) -> list[tuple[int, float]]:
+    """When bytes came, in seconds after BEGIN."""
+    return [
+        (each.offset, (each.at - BEGIN).total_seconds()) for each in await logs.times(UID, LogStream.ALL, start, end)
+    ]
+
+
+async def test_times_of_lines_are_those_of_the_node_wherever_the_lines_are_read(
+    kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
+) -> None:
+    """Kept before a break, kept after it, and beyond what is kept."""
+    await kubelet.prints(b"one\n", b"two\n")
+    await keep_what_there_is(kubelet, sources, collectors())
+    await kubelet.prints(b"three\n")
+    await keep_what_there_is(kubelet, sources, collectors())
+    await kubelet.prints(b"four\n", b"five\n")
+    everything = [(0, 0.0), (4, 4.0), (8, 8.0), (14, 14.0), (19, 19.0)]
+    assert await told(TaskLogs(sources), 0, 24) == everything
+    assert await told(TaskLogs(sources), 5, 15) == [(5, 4.0), (8, 8.0), (14, 14.0)]
+    assert await told(TaskLogs(sources), 20, 24) == [(20, 19.0)]
+    await kubelet.ends()
+    await collectors().finish(UID)
+    assert await told(TaskLogs(sources), 0, 24) == everything
+    assert await TaskLogs(sources).times(UID, LogStream.STDERR, 0, 24) == []
+
+
+async def test_a_kubelet_is_not_asked_for_times_of_what_a_reader_just_had(kubelet: Kubelet, sources: Sources) -> None:
+    await kubelet.prints(b"one\n")
+    logs, data = TaskLogs(sources), b""
+    async with aclosing(logs.read(UID, LogStream.ALL, 0, follow=True)) as pieces:
+        async for piece in pieces:
+            asked = kubelet.asked
+            assert await told(logs, len(data), len(data) + len(piece)) == [(len(data), float(len(data)))]
+            assert kubelet.asked == asked
+            data += piece
+            if len(data) > 8:
+                break
+            await kubelet.prints(b"next\n")
+
+
+async def test_times_beyond_a_kill_are_forgotten_with_their_bytes(
+    kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
+) -> None:
+    await kubelet.prints(b"one\n", b"two\n")
+    collector = collectors()
+    collector.begin(UID)
+    await until(lambda: kept_bytes(sources) == 8)
+    directory = sources.kept(UID).directory
+    times, position = (directory / name for name in ("all-000000000000.times", "position"))
+    await collector.aclose()
+    before = position.read_bytes(), times.read_bytes()
+    await kubelet.prints(b"three\n")
+    await keep_what_there_is(kubelet, sources, collectors())
+    position.write_bytes(before[0])
+    assert times.stat().st_size > len(before[1])
+    with sources.kept(UID).writing():
+        assert times.read_bytes() == before[1]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from tornado.websocket import websocket_connect
 
 from jupyter_pai.embedded import Embedded
 from jupyter_pai.following import observe
+from jupyter_pai.log_times import TimedLines
 from jupyter_pai.sync import Client
 from tests.support.jupyter import TOKEN, JupyterServer
 
@@ -75,6 +77,24 @@ def test_a_job_is_followed_from_submit_to_its_exit_code(backend: Client) -> None
     assert final["exit"] is not None
     assert final["exit"]["status"] == 7
     assert [event["seq"] for event in backend.events("followed")] == list(range(1, len(backend.events("followed")) + 1))
+
+
+def test_a_log_is_read_and_followed_with_the_times_of_its_lines(backend: Client, tmp_path: Path) -> None:
+    """The last line comes while it is followed; a page that is read afterwards tells the same."""
+    role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
+    command = f"echo first; until [ -e {tmp_path}/go ]; do sleep 0.1; done; sleep 1.1; date -u +%s"
+    document = {"jobName": "timed", "image": "none", "taskRoles": [{**role, "command": command}]}
+    job = backend.submit(json.dumps(document).encode())
+    shown = b""
+    for piece in backend.follow_log(job["uid"], lines=TimedLines()):
+        shown += piece
+        if shown.endswith(b" first\n"):
+            (tmp_path / "go").touch()
+    first, last = (line.split(" ", 1) for line in shown.decode().splitlines())
+    came = datetime.fromisoformat(last[0])
+    assert timedelta(seconds=-2) < came - datetime.fromtimestamp(int(last[1]), UTC) < timedelta(seconds=2)
+    assert datetime.fromisoformat(first[0]) < came
+    assert backend.log(job["uid"], lines=TimedLines()).data == shown
 
 
 @pytest.mark.asyncio

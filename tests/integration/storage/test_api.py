@@ -15,6 +15,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.launch.directories import TaskReach, directories
 from pai_backend.storage.areas import partial_name
 from pai_backend.storage.local_files import LocalFiles
@@ -140,6 +141,23 @@ async def test_damaged_bytes_never_get_the_name(site: ApiSite, root: Path) -> No
         assert (await client.head(fs("/alice/f"))).headers["X-Pai-Kept"] == "0"
 
 
+async def test_an_upload_that_may_not_replace_leaves_what_is_there(site: ApiSite) -> None:
+    async with site.client() as client:
+        only_new = {"replace": "false"}
+        assert (await client.put(fs("/alice/d/f"), content=b"first", params=only_new)).json()["complete"] is True
+        for path in ("/alice/d/f", "/alice/d"):
+            refused = await client.put(fs(path), content=b"second", params=only_new)
+            assert (refused.status_code, refused.json()["code"]) == (409, "ConflictFileError")
+            assert refused.json()["message"] == f"{path} exists already."
+        begun = await client.put(fs("/alice/d/g"), content=b"01", params={**only_new, "size": 4})
+        assert begun.json() == {"path": "/alice/d/g", "kept": 2, "complete": False}
+        ended = await client.put(fs("/alice/d/g"), content=b"23", params={**only_new, "size": 4, "offset": 2})
+        assert ended.json()["complete"] is True
+        assert (await client.get(fs("/alice/d/f"))).content == b"first"
+        assert (await client.put(fs("/alice/d/f"), content=b"third")).status_code == 200
+        assert (await client.get(fs("/alice/d/f"))).content == b"third"
+
+
 async def test_more_bytes_than_announced_are_refused(site: ApiSite, root: Path) -> None:
     async with site.client() as client:
         answer = await client.put(fs("/alice/f"), content=b"12345", params={"size": 4})
@@ -248,6 +266,18 @@ async def test_what_belongs_to_users_or_jobs_never_becomes_a_file(
         assert (refused.status_code, "only be a directory" in refused.json()["message"]) == (409, True)
         assert not (root / place).is_file()
         assert (await client.put(fs(f"/{place}/d/f"), content=b"3")).status_code == 200
+
+
+async def test_a_job_says_where_its_output_is(tmp_path: Path, root: Path) -> None:
+    reach = TaskReach(str(root))
+    async with running_api(tmp_path, task_reach=reach) as site, site.client() as client:
+        submitted = await client.post("/api/v2/jobs", content=scm_document(), params={"name": "train"})
+        detail = (await client.get("/api/v2/jobs/train", headers={"Accept": MEDIA_TYPE})).json()
+        path = f"/Output/alice/{detail['uid']}"
+        assert detail["outputPath"] == path, submitted.text
+        (root / path[1:]).mkdir(parents=True)
+        (root / path[1:] / "model").write_text("weights")
+        assert (await client.get(fs(f"{detail['outputPath']}/model"))).text == "weights"
 
 
 async def test_jobs_of_one_name_have_outputs_of_their_own(site: ApiSite, root: Path) -> None:

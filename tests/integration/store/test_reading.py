@@ -51,7 +51,9 @@ async def names(store: Store, which: JobFilter) -> list[str]:
 
 @pytest.mark.asyncio
 async def test_a_summary_shows_the_job_without_loading_it(store: Store) -> None:
-    spec = make_spec(roles=[make_role("a", instances=2, gpus=4), make_role("b", gpus=1)], virtual_cluster="prod")
+    spec = make_spec(
+        roles=[make_role("a", instances=2, gpus=4), make_role("b", gpus=1)], virtual_cluster="prod", gpu_type="A100"
+    )
     job = make_job(spec=spec, warnings=[DocumentWarning(code="x", message="y")], state=State.FAILED, phase=Phase.ENDED)
     job = job.model_copy(
         update={
@@ -91,6 +93,7 @@ async def test_a_summary_shows_the_job_without_loading_it(store: Store) -> None:
                 platform_retries=2,
                 resource_retries=0,
                 tags=("a", "b"),
+                gpu_types=("A100",),
             )
         ],
         1,

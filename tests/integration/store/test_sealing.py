@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.spec import ImageAuth
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import key_id, new_key
+from pai_backend.store.grants import Act
 from pai_backend.store.keyring import GivenKeys, KeyFile, SecretKeyError
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
@@ -21,6 +23,7 @@ from tests.support.postgres import PostgresServer, programs
 from tests.support.sealing import KEYS
 
 PLANTED = "planted-Secret-0123456789"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OTHER = GivenKeys((new_key(),), "secret_key of another backend")
 
 
@@ -69,6 +72,8 @@ async def test_nothing_secret_can_be_read_in_the_database(store: Store, raw: Raw
     await submit(store)
     await store.secrets.get("signing", PLANTED)
     await store.task_keys.put("slot", PLANTED, "ssh-ed25519 AAAA")
+    await store.user_secrets.set("alice", "token", PLANTED, Act("alice", NOW))
+    await store.user_secrets.used("alice", ["token"], NOW)
 
     kept = raw.read()
 
@@ -166,6 +171,7 @@ async def test_keys_are_rotated_under_a_store_that_goes_on(database_url: str, tm
         await submit(busy, number)
     await busy.task_keys.put("slot", PLANTED, "public")
     await busy.secrets.get("signing", PLANTED)
+    await busy.user_secrets.set("alice", "token", PLANTED, Act("alice", NOW))
     old = file.read()[0]
     new = file.add()[0]
     counts: list[int] = []
@@ -175,7 +181,7 @@ async def test_keys_are_rotated_under_a_store_that_goes_on(database_url: str, tm
     )
 
     assert lost == []
-    assert sum(counts) >= 123, "documents, a key, a secret and the mark"
+    assert sum(counts) >= 125, "documents, a key, two secrets, the mark and the end of the audit"
     assert (await busy.jobs.document(make_uid(7)))[0] == PLANTED.encode(), "the new key is picked up from the file"
     await rotating.reseal(counts.append)
     assert await rotating.sealed_with() == {key_id(new)}
@@ -194,6 +200,7 @@ async def readable_with(database_url: str, key: str, count: int) -> None:
         assert (await store.jobs.document(make_uid(number)))[0] == PLANTED.encode()
     assert await store.task_keys.get("slot") == PLANTED
     assert await store.secrets.get("signing", "") == PLANTED
+    assert await store.user_secrets.values("alice", ["token"]) == {"token": PLANTED}
     await store.aclose()
 
 
@@ -210,6 +217,7 @@ async def test_a_rotation_that_was_cut_short_goes_on_where_it_was(database_url: 
         await submit(first, number)
     await first.task_keys.put("slot", PLANTED, "public")
     await first.secrets.get("signing", PLANTED)
+    await first.user_secrets.set("alice", "token", PLANTED, Act("alice", NOW))
     await first.aclose()
     done: list[int] = []
 
@@ -230,7 +238,7 @@ async def test_a_rotation_that_was_cut_short_goes_on_where_it_was(database_url: 
     await store.reseal(done.append)
     await store.aclose()
 
-    assert sum(done) == 123, "nothing is done twice"
+    assert sum(done) == 125, "nothing is done twice"
     await readable_with(database_url, new, 120)
 
 

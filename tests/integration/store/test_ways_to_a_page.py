@@ -17,9 +17,10 @@ from pai_backend.store import listing, matching
 from pai_backend.store.base import JobFilter, JobSummary, Sight
 from pai_backend.store.sql import Store
 from pai_backend.store.tables import job_groups, jobs
-from pai_backend.testing.builders import T0, make_job, make_spec, make_uid
+from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 
 COUNT = 60
+TYPES = ("A100", "V100", "Ü V100", '"V100')
 WAYS = {
     "the cheapest": (listing.LOOK, listing.STEP, matching.FEW),
     "a walk if it can be": (0.0, 1e9, 0),
@@ -35,6 +36,10 @@ FILTERS = (
     JobFilter(sight=Sight("bob"), keyword="a"),
     JobFilter(states=(State.RUNNING, State.FAILED)),
     JobFilter(usernames=("alice", "carol"), states=(State.RUNNING,), virtual_clusters=("prod",)),
+    JobFilter(gpu_types=("V100",)),
+    JobFilter(sight=Sight("alice"), gpu_types=("A100", "V100"), states=(State.RUNNING,)),
+    JobFilter(sight=Sight("alice", within="prod"), gpu_types=("A100",), keyword="bert"),
+    JobFilter(gpu_types=("100",)),
     JobFilter(priorities=(None, "prod"), without_tags=("slow",)),
     JobFilter(submitted_since=T0 + timedelta(minutes=20)),
     JobFilter(sight=Sight("alice"), submitted_since=T0 + timedelta(minutes=20), states=(State.RUNNING,)),
@@ -64,7 +69,8 @@ async def filled(store: Store) -> Store:
         return chance.choice((None, T0 + timedelta(seconds=chance.randrange(100))))
 
     async def one(number: int) -> None:
-        spec = make_spec(virtual_cluster=chance.choice(("default", "prod"))).model_copy(
+        roles = [make_role(role, gpus=chance.choice((0, 1)), sku_type=chance.choice((None, *TYPES))) for role in "ab"]
+        spec = make_spec(roles=roles, virtual_cluster=chance.choice(("default", "prod"))).model_copy(
             update={"scheduling": Scheduling(priority_class=chance.choice((None, *PriorityClass)))}
         )
         job = make_job(
@@ -75,7 +81,7 @@ async def filled(store: Store) -> Store:
             state=chance.choice((State.RUNNING, State.FAILED, State.SUCCEEDED)),
             submitted_at=T0 + timedelta(minutes=number // 2),
         )
-        tags = tuple(tag for tag in ("paper", "slow") if chance.random() < 0.4)
+        tags = tuple(tag for tag in ("paper", "slow", '"slow') if chance.random() < 0.4)
         changes = {"launched_at": time(), "completed_at": time(), "tags": tags}
         await store.jobs.submit(job.model_copy(update=changes), b"", "", "", [])
 
@@ -95,6 +101,8 @@ def expected(rows: list[JobSummary], which: JobFilter) -> list[JobSummary]:
             and (not which.priorities or row.priority in which.priorities)
             and (not which.with_tags or bool(set(which.with_tags) & set(row.tags)))
             and not set(which.without_tags) & set(row.tags)
+            and (not which.gpu_types or bool(set(which.gpu_types) & set(row.gpu_types)))
+            and which.sight.within in ("", row.virtual_cluster)
             and (which.submitted_since is None or row.submitted_at >= which.submitted_since)
             and any(which.keyword in text for text in (row.name, row.alias, row.user, row.virtual_cluster))
         )
@@ -111,6 +119,7 @@ def expected(rows: list[JobSummary], which: JobFilter) -> list[JobSummary]:
 async def test_every_way_leads_to_the_same_page(filled: Store, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     everything, total = await filled.jobs.page(JobFilter(limit=COUNT))
     assert total == len(everything) == COUNT
+    assert set(TYPES) == {each for row in everything for each in row.gpu_types}
     look, step, few = WAYS[way]
     monkeypatch.setattr(listing, "LOOK", look)
     monkeypatch.setattr(listing, "STEP", step)

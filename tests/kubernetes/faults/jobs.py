@@ -23,7 +23,7 @@ class Wanted:
     code: int | None = 0
     signal: int | None = None
     reason: str = "exited"
-    attempts: int = 1
+    attempts: int | None = 1
     """How often it is run, when all goes well; what costs it another run is for the test of that to say."""
     image: str = BUSYBOX
 

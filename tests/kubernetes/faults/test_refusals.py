@@ -191,19 +191,32 @@ async def take_room(kubectl: Kubectl, node: str, cpus: float) -> None:
 async def test_a_node_that_is_full_gives_a_task_back_to_the_queue_with_its_words(
     site: Site, faulty: Cluster, tmp_path: Path
 ) -> None:
-    """Pods of other people take the room, and are not counted; pods of ours name their node themselves."""
-    found = (await faulty.kubectl.get("nodes"))["items"]
-    for each in found:
-        await take_room(site.kubectl, each["metadata"]["name"], float(each["status"]["allocatable"]["cpu"]) - 0.5)
+    """Pods of other people take the room, and are not counted; pods of ours name their node themselves.
+
+    A refusal is remembered: what comes afterwards goes to the other node, or waits when both have refused.
+    """
+    room = {
+        each["metadata"]["name"]: float(each["status"]["allocatable"]["cpu"]) - 0.5
+        for each in (await faulty.kubectl.get("nodes"))["items"]
+    }
     env = {"PAI_BACKEND_KUBERNETES__NODES__COUNT_OTHER_PODS": "false"}
     async with product_on(site, tmp_path / "direct", {"binding": "direct"}, env) as product:
+        await take_room(site.kubectl, "carol", room["carol"])
+        beside = []
+        for number in range(3):
+            beside.append(await product.submit(Wanted(f"beside-refusals-{number}", attempts=None)))
+            await product.ended(beside[-1])
+        refusals = [sum(line.startswith("retry") for line in await product.told(each)) for each in beside]
+        assert sum(refusals) <= 1, refusals
+        await take_room(site.kubectl, "dan", room["dan"])
         full = await product.submit(Wanted("full", code=None, reason="stopped", attempts=2))
-        job = await product.until(full, lambda job: "did not take it" in str(job["why"]), "to be given back")
+        job = await product.until(
+            full, lambda job: str(job["why"]).startswith("waits for"), "to have been refused by both"
+        )
         assert job["state"] == "WAITING"
-        assert "OutOfcpu" in job["why"]
+        assert "OutOfcpu" in " ".join(await product.told(full))
         await site.kubectl("delete", "pods", "hog-carol", "hog-dan", "--grace-period=1", "--timeout=60s")
         await product.stop(full)
-        await product.submit(good("has-room"))
         await settled(product)
         assert any(line.startswith("retry 1 free=True") for line in await product.told(full))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_backend.engine.local.logfiles import LogReader
+from pai_backend.engine.local.logfiles import LogReader, segments, times
 from pai_backend.engine.local.records import to_json
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Launch, decode, encode
@@ -63,3 +63,39 @@ def test_any_offset_reads_a_suffix_of_all_output(writes: list[tuple[str, bytes]]
     wished = everything[offset:] if offset >= 0 else everything[max(0, len(everything) + offset) :]
     assert wished.endswith(read)
     assert len(read) >= min(len(wished), limit)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["stdout", "stderr"]),
+            st.binary(min_size=1, max_size=20),
+            st.integers(min_value=-5000, max_value=5000),
+        )
+    ),
+    st.integers(min_value=1, max_value=60),
+    st.integers(min_value=0, max_value=300),
+    st.integers(min_value=0, max_value=300),
+)
+def test_any_part_of_a_log_tells_within_a_second_when_each_byte_came(
+    writes: list[tuple[str, bytes, int]], limit: int, start: int, size: int
+) -> None:
+    """Also through rotations, and when the clock is set back."""
+    now = 1_700_000_000_000
+    came: list[int] = []
+    with tempfile.TemporaryDirectory() as folder:
+        capture = Capture(folder, limit, lambda: now)
+        for stream, data, pause in writes:
+            now += pause
+            capture.add(stream, data)
+            came += [now] * len(data)
+        capture.close()
+        kept = segments(Path(folder), "all")
+        found = times(Path(folder), "all", start, start + size)
+    wanted = range(max(start, kept[0].base), min(start + size, len(came))) if kept else range(0)
+    assert [offset for offset, _ in found] == sorted({offset for offset, _ in found})
+    assert [offset for offset, _ in found[:1]] == list(wanted[:1])
+    for byte in wanted:
+        told = [at for offset, at in found if offset <= byte][-1]
+        assert 0 <= came[byte] - told < 1000

@@ -30,7 +30,7 @@ from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Desired, Job, NewEvent, State
 from pai_backend.store.base import Conflict, Fenced, JobFilter, PortTaken, slot
 from pai_backend.store.sql import Store
-from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+from pai_backend.testing.builders import T0, make_job, make_placement, make_role, make_spec, make_uid
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.sealing import KEYS
 
@@ -139,11 +139,22 @@ class StoreMachine(RuleBasedStateMachine):
         forget=st.booleans(),
         port=st.none() | st.integers(1, 3),
         release=st.booleans(),
+        held=st.none() | st.sampled_from(["A100", "V100"]),
         stale_epoch=st.sampled_from([False, False, False, True]),
     )
-    def save(self, seen: Job, state: State, forget: bool, port: int | None, release: bool, stale_epoch: bool) -> object:
+    def save(
+        self,
+        seen: Job,
+        state: State,
+        forget: bool,
+        port: int | None,
+        release: bool,
+        held: str | None,
+        stale_epoch: bool,
+    ) -> object:
         owner = slot(seen.uid, 0, 0)
-        first = seen.tasks[0].model_copy(update={"state": state, "forgotten": forget})
+        place = None if held is None else make_placement(gpus=[0], gpu_type=held)
+        first = seen.tasks[0].model_copy(update={"state": state, "forgotten": forget, "placement": place})
         job = seen.model_copy(update={"state": state, "tasks": (first, *seen.tasks[1:])})
         holder = self.model.ports.get(port) if port is not None else None
         if stale_epoch:
@@ -199,7 +210,12 @@ class StoreMachine(RuleBasedStateMachine):
         assert {lease.port: lease.owner for lease in await store.ports.leases()} == model.ports
         page, total = await store.jobs.page(JobFilter())
         assert total == len(model.jobs)
-        assert [row.uid for row in page] == sorted(model.jobs, key=lambda uid: model.jobs[uid].submitted_at)[::-1]
+        newest_first = sorted(model.jobs, key=lambda uid: model.jobs[uid].submitted_at)[::-1]
+        assert [row.uid for row in page] == newest_first
+        for wanted in (("A100",), ("A100", "V100")):
+            rows, total = await store.jobs.page(JobFilter(gpu_types=wanted))
+            of_type = [uid for uid in newest_first if set(wanted) & set(model.jobs[uid].gpu_types)]
+            assert ([row.uid for row in rows], total) == (of_type, len(of_type)), "what was remembered is stale"
 
     @precondition(lambda self: self.model.jobs)
     @rule()

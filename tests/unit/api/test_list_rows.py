@@ -37,8 +37,9 @@ ENDED = JobSummary(
     platform_retries=2,
     resource_retries=1,
     tags=("a", "ü"),
+    gpu_types=("A100", "V100"),
 )
-WAITING = replace(ENDED, launched_at=None, completed_at=None, exit_status=None, priority=None, tags=())
+WAITING = replace(ENDED, launched_at=None, completed_at=None, exit_status=None, priority=None, tags=(), gpu_types=())
 
 
 @pytest.mark.parametrize("summary", [ENDED, WAITING])

@@ -54,7 +54,7 @@ def test_parameters_and_errors_come_from_the_code(description: dict[str, Any]) -
     listing = description["paths"]["/api/v2/jobs"]["get"]
     names = {parameter["name"] for parameter in listing["parameters"]}
     filters = {"state", "username", "vc", "keyword", "tagsContain", "tagsNotContain", "jobPriority", "submittedSince"}
-    assert filters | {"order", "offset", "limit", "withTotalCount"} == names
+    assert filters | {"gpuType", "order", "offset", "limit", "withTotalCount"} == names
     submit = description["paths"]["/api/v2/jobs"]["post"]
     assert set(submit["responses"]) == {"202", "400", "401", "403", "404", "409", "413", "429", "500", "503"}
     assert "InvalidProtocolError" in submit["responses"]["400"]["description"]

@@ -10,14 +10,16 @@ import pytest
 from pydantic import SecretStr
 
 from pai_backend.engine.base import SshPlan, TaskPlan
-from pai_backend.launch.directories import Directories, directories
+from pai_backend.launch.directories import Directories, directories, output_path
 from pai_backend.launch.job_info import job_info
 from pai_backend.launch.plan import build_plan, environment
+from pai_backend.launch.room import TOTAL_BYTES, entry_bytes
 from pai_backend.model.errors import Bug
 from pai_backend.model.job import Job
 from pai_backend.model.plan import RegistryLogin, StagedInput
 from pai_backend.model.spec import Dialect
 from pai_backend.model.tags import UnresolvedTag
+from pai_backend.model.user_secret import LONGEST
 
 MakeJob = Callable[..., Job]
 SSH = SshPlan(port=20102, host_key=SecretStr("private"), authorized_keys=("ssh-ed25519 AAAA",))
@@ -46,6 +48,26 @@ def test_the_variables_of_v1_are_replaced_in_directories(make_job: MakeJob) -> N
 def test_an_output_directory_is_made_up_when_there_is_a_file_system(make_job: MakeJob, uri: str, output: str) -> None:
     job = make_job({"name": "r"})
     assert directories(job, uri).output_dir == output.format(uid=job.uid)
+
+
+@pytest.mark.parametrize(
+    ("uri", "output", "path"),
+    [
+        ("/srv/fs", "", "/Output/alice/{uid}"),
+        ("hdfs://fs:9000/", "", "/Output/alice/{uid}"),
+        ("/srv/fs", "$PAI_DEFAULT_FS_URI/$PAI_USER_NAME//out/", "/alice/out"),
+        ("/srv/fs", "/srv/fs/alice/out", "/alice/out"),
+        ("/srv/fs", "/srv/fs-of-others/out", ""),
+        ("/srv/fs", "$PAI_DEFAULT_FS_URI/../elsewhere", ""),
+        ("", "/alice/out", ""),
+        ("", "", ""),
+    ],
+)
+def test_an_output_has_a_path_in_the_default_file_system_where_it_is_there(
+    make_job: MakeJob, uri: str, output: str, path: str
+) -> None:
+    job = make_job({"name": "r"}, outputDir=output)
+    assert output_path(job, uri) == path.format(uid=job.uid)
 
 
 def test_what_is_put_in_is_not_replaced_again(make_job: MakeJob) -> None:
@@ -138,6 +160,25 @@ def test_secrets_are_put_into_the_commands_of_v2_as_they_are(make_job: MakeJob) 
     assert plan.command == "login bob 'a&b<\"<% $secrets.user %>'; echo <%= x %>"
     assert plan.env["TOKEN"] == values["password"]
     assert "a&b" not in repr(plan) + plan.job_info
+
+
+def test_variables_hold_the_secrets_that_the_user_keeps_and_replace_none_of_the_platforms(make_job: MakeJob) -> None:
+    own = {"secretEnv": {"HF_TOKEN": "hf-token", "PAI_JOB_NAME": "hf-token", "JUPYTER_TOKEN": "hf-token"}}
+    job = make_job({"name": "r"}, jobEnvs={"MODE": "fast"}, extras={"jupyterPai": own})
+    env = plan_of(job, secrets={"hf-token": "a 'b'\n$c <% $secrets.x %>"}).env
+    assert env["HF_TOKEN"] == env["JUPYTER_TOKEN"] == "a 'b'\n$c <% $secrets.x %>"
+    assert (env["PAI_JOB_NAME"], env["MODE"]) == ("demo", "fast")
+    assert "HF_TOKEN" not in environment(job, job.tasks[0])
+    with pytest.raises(UnresolvedTag, match="HF_TOKEN: the job has no secret hf-token"):
+        plan_of(job)
+
+
+def test_secrets_of_the_user_have_room_beside_the_variables_of_the_platform(make_job: MakeJob) -> None:
+    role = {"name": "r", "taskNumber": 3500, "portList": [{"label": "a", "beginAt": 0, "portNumber": 4}]}
+    own = {"secretEnv": {"HF_TOKEN": "hf-token"}}
+    env = plan_of(make_job(role, extras={"jupyterPai": own}), secrets={"hf-token": "x" * LONGEST}).env
+    pointer = 8
+    assert sum(entry_bytes(*item) + pointer for item in env.items()) <= TOTAL_BYTES
 
 
 def test_a_secret_that_is_not_there_is_named(make_job: MakeJob) -> None:

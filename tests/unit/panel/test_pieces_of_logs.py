@@ -42,7 +42,9 @@ class FakeClient:
 
 def logged(capsys: pytest.CaptureFixture[str], *, offset: int, follow: bool = False) -> list[dict[str, Any]]:
     """What ``pai logs --json`` prints."""
-    args = argparse.Namespace(job="a", role=None, index=None, stream="stdout", offset=offset, follow=follow)
+    args = argparse.Namespace(
+        job="a", role=None, index=None, stream="stdout", offset=offset, follow=follow, timestamps=False
+    )
     jobs.logs(args, Output(as_json=True))
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -62,7 +64,7 @@ def test_a_log_of_several_pages_is_printed_whole(
 ) -> None:
     monkeypatch.setattr(jobs, "connected", FakeClient)
     monkeypatch.setattr(jobs, "LOG_PAGE_BYTES", 8)
-    args = argparse.Namespace(job="a", role=None, index=None, stream="stdout", offset=0, follow=False)
+    args = argparse.Namespace(job="a", role=None, index=None, stream="stdout", offset=0, follow=False, timestamps=False)
     jobs.logs(args, Output(as_json=False))
     assert capfdbinary.readouterr().out == TEXT.encode()
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.log_queries import TailQuery
+from pai_backend.api.log_wire import LogLocations
 from pai_backend.api.openpai.wire import AttemptsHealth, JobAttempt, JobAttempts, OpenPaiDetail, TaskWithRuns
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.logs import LogService
-from pai_backend.api.wire import AttemptList, LogLocations
+from pai_backend.api.wire import AttemptList
 from pai_backend.model.errors import NoSuchJob, NoSuchTask
 
 

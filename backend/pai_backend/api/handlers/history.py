@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
-from pai_backend.api.log_queries import FollowQuery, LogQuery, LogSearchQuery
+from pai_backend.api.log_queries import FollowQuery, LogQuery, LogSearchQuery, LogTimesQuery
+from pai_backend.api.log_wire import LogMatches, LogTimes
 from pai_backend.api.openpai.wire import JobEvents
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import AllEventsQuery, EventsQuery, EventsStreamQuery
@@ -11,7 +12,7 @@ from pai_backend.api.services.history import HistoryService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.logs import LogService
 from pai_backend.api.streams import PushHandler
-from pai_backend.api.wire import EventList, LogMatches, PlacedEvent
+from pai_backend.api.wire import EventList, PlacedEvent
 from pai_backend.model.errors import NoSuchJob, NoSuchTask
 from pai_backend.model.job import Event
 
@@ -103,6 +104,22 @@ class LogSearchHandler(ApiHandler):
     async def get(self, job: str, query: LogSearchQuery) -> LogMatches:
         """The lines of the next part."""
         return await LogService(self.ctx).search(self.user, job, query)
+
+
+class LogTimesHandler(ApiHandler):
+    """``/api/v2/jobs/{job}/logs/times``."""
+
+    @operation(
+        Operation(
+            "When the bytes of a part of a task's log came.",
+            query=LogTimesQuery,
+            answer=LogTimes,
+            raises=(NoSuchJob, NoSuchTask),
+        )
+    )
+    async def get(self, job: str, query: LogTimesQuery) -> LogTimes:
+        """One time a second at most."""
+        return await LogService(self.ctx).times(self.user, job, query)
 
 
 class LogStreamHandler(PushHandler):

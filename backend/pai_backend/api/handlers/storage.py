@@ -67,7 +67,7 @@ class FileHandler(ApiHandler):
         whole = query.size
         if whole is None and (size := whole_number(length)) is not None:
             whole = query.offset + size
-        return await self.service.begin(self.path_args[0], query.offset, whole, query.sha256)
+        return await self.service.begin(self.path_args[0], query.offset, whole, query.sha256, may_replace=query.replace)
 
     def _refuse(self, error: PaiError) -> None:
         """Answer with this once the body has come, or now when that may take long; the connection then ends."""

@@ -130,6 +130,7 @@ def row(summary: JobSummary, version: int) -> dict[str, object]:
         "alias": summary.alias,
         "phase": summary.phase,
         "why": summary.why,
+        "gpuTypes": summary.gpu_types,
     }
 
 

@@ -43,6 +43,9 @@ class JobRow(JobFacts):
     alias: str = Field(description="Ours: the stable name in addresses.")
     phase: str = Field(description="Ours: the state in plain words.")
     why: str = Field(description="Ours: why it waits.")
+    gpu_types: tuple[str, ...] = Field(
+        description="Ours: GPU types that it asks for, or holds or held in this attempt."
+    )
 
 
 class OpenPaiJobPage(Camel):

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from pai_backend.access.document_keys import document_keys
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext, CellRules
-from pai_backend.api.large_texts import in_turn
+from pai_backend.api.large_texts import LARGE_BYTES, in_turn
+from pai_backend.api.services.secrets import SecretService, check_secrets
 from pai_backend.api.staleness import staleness_of
 from pai_backend.api.wire import JobDetail, Said, Submitted, Validation
 from pai_backend.auth.identity import user_of
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
-from pai_backend.launch.directories import TaskReach, directories
+from pai_backend.launch.directories import TaskReach, directories, output_path
 from pai_backend.launch.jupyter import open_listener_warnings
 from pai_backend.lifecycle.durations import end_of
 from pai_backend.lifecycle.retry import fresh_tasks
@@ -36,22 +36,17 @@ from pai_backend.model.errors import (
 )
 from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Desired, Job
-from pai_backend.model.scrub import texts
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.model.validation import nearest
 from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.protocol.kept_secrets import with_kept
 from pai_backend.protocol.mask import masked
-from pai_backend.protocol.plugins import KEY as PLUGINS
-from pai_backend.protocol.position import path_text
 from pai_backend.scheduling.jobs.quota import misfits
 from pai_backend.storage.reach import TeamMount
 from pai_backend.store import deeds
 from pai_backend.store.base import NewEvent
 from pai_backend.store.submission_keys import SubmissionKey
 
-LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
-MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
 UNHEARD = DocumentWarning(
     code="notification-unused",
@@ -87,11 +82,13 @@ class JobService:
 
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
+        self._secrets = SecretService(ctx)
 
     async def submit(self, user: User, text: bytes, filename: str, terms: SubmitTerms) -> Submitted:
         """Take a document and store a waiting job; raises as :meth:`create`."""
         job = await self.create(user, text, filename, terms)
-        shown = present.detail(job, self._ctx.site, self._ctx.gateway(), address=job.spec.address)
+        output = output_path(job, self._ctx.task_reach.task_fs_uri)
+        shown = present.detail(job, self._ctx.site, self._ctx.gateway(), address=job.spec.address, output=output)
         # Its values were validated a line above; doing it twice would cost a tenth of the whole request.
         return Submitted.model_construct(**dict(shown), status=202, message=f"job {job.name} is submitted")
 
@@ -109,7 +106,7 @@ class JobService:
         await self._ctx.need_account(user)
         job = new_job(user.name, spec, warnings, self._ctx.clock())
         submitted = {"user": user.name, "name": spec.name, "notify": list(spec.notify)}
-        return await self._ctx.store.jobs.submit(
+        stored = await self._ctx.store.jobs.submit(
             job,
             text,
             filename,
@@ -119,6 +116,8 @@ class JobService:
             replace=terms.replace,
             key=key,
         )
+        await self._secrets.note_use(document, user)
+        return stored
 
     async def validate(self, user: User, text: bytes, filename: str, secrets_of: str | None = None) -> Validation:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
@@ -154,7 +153,8 @@ class JobService:
         doubt = await staleness_of(job, self._ctx)
         held = await self._ctx.store.addresses.held_by(job)
         end = end_of(job, self._ctx.rules.policy.longest_run(job.virtual_cluster))
-        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held, end)
+        output = output_path(job, self._ctx.task_reach.task_fs_uri)
+        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held, end, output)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
         """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""
@@ -238,28 +238,33 @@ class JobService:
     async def read_new(
         self, user: User, text: bytes, filename: str, secrets_of: str | None
     ) -> tuple[Document, tuple[DocumentWarning, ...]]:
-        """As :meth:`read`, for a document that is submitted: its masked values are those of an earlier job.
+        """As :meth:`read`, for a document that is submitted, with the secrets that it takes of the user.
 
-        Raises DocumentError where a value is masked and that job has none, NoSuchJob when it is not the user's.
+        Its masked values are those of an earlier job. Raises DocumentError where a value is masked and that job has
+        none, and for a secret that the user does not have; NoSuchJob when the job is not the user's.
         """
         document, warnings = await self.read(user, text, filename)
         if document.spec.notify and not await self._ctx.store.notifications.of_user(user.name):
             warnings += (UNHEARD,)
+        own = await self._unmasked(user, document, secrets_of)
+        return await self._secrets.put_into(own, user), warnings
+
+    async def _unmasked(self, user: User, document: Document, secrets_of: str | None) -> Document:
         if secrets_of is None:
-            return with_kept(document), warnings
+            return with_kept(document)
         job = await self.find(user, secrets_of)
         if not may_read_secrets(user, job):
             raise NoSuchJob(f"You have no job {secrets_of[:300]!r}.", hint="`pai list` shows the names of your jobs.")
         kept = await self._ctx.store.jobs.secrets(job.uid)
-        return with_kept(document, kept, job.spec.env), warnings
+        return with_kept(document, kept, job.spec.env)
 
     async def read(self, user: User, text: bytes, filename: str) -> tuple[Document, tuple[DocumentWarning, ...]]:
         """A document that this user may submit, and what is odd about it: read and looked at off the event loop."""
 
         def read() -> tuple[Document, tuple[DocumentWarning, ...]]:
             document = read_document(text, filename or None)
-            _check_secrets(document)
-            check_document_keys(document)
+            if not document.users_secrets:  # else a submission has them first
+                check_secrets(document)
             if not self._ctx.can_stage:
                 check_staging(user, document, self._ctx.default_fs_uri)
             check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
@@ -268,7 +273,7 @@ class JobService:
             return document, (*document.warnings, *open_listener_warnings(document.spec))
 
         # Anchors of YAML may make much of little text.
-        if len(text) > LARGE_DOCUMENT_BYTES or (b"&" in text and not _begins_as_json(text)):
+        if len(text) > LARGE_BYTES or (b"&" in text and not _begins_as_json(text)):
             return await in_turn(read)
         return read()
 
@@ -305,18 +310,6 @@ def check_staging(user: User, document: Document, default_fs_uri: str) -> None:
         raise DocumentError(message, errors=[fault], hint=hint)
 
 
-def check_document_keys(document: Document) -> None:
-    """Refuse an invalid public key of an ssh plugin, secrets put in. Raises DocumentError."""
-    try:
-        for options in {role.ssh.authorized_keys: role.ssh for role in document.spec.task_roles}.values():
-            document_keys(options, document.secrets)
-    except InvalidParameters as error:
-        path = ("extras", PLUGINS)
-        line, column = place_of(document, path) or (None, None)
-        fault = Fault(path=path_text(path), message=error.message, line=line, column=column, hint=error.hint)
-        raise DocumentError(error.message, errors=[fault], hint=error.hint) from None
-
-
 def check_outputs(document: Document, reach: TaskReach) -> None:
     """Refuse what would lose its results, for tasks do not reach where it leaves them. Raises NoSuchStorage."""
     lost = reach.lost(document.spec)
@@ -346,18 +339,6 @@ def _check_name(document: Document) -> None:
     line, column = place_of(document, (field,)) or (None, None)
     fault = Fault(path=f"$.{field}", message=f"{field} {_READS_AS_UID}", line=line, column=column, hint=_ANOTHER_NAME)
     raise DocumentError(fault.message, errors=[fault], hint=_ANOTHER_NAME)
-
-
-def _check_secrets(document: Document) -> None:
-    """Refuse more secrets than logs can be searched for at a bounded cost. Raises DocumentError."""
-    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts(document.secrets))
-    if size <= MAX_SECRET_BYTES:
-        return
-    message = f"the secrets have {size} bytes together; at most {MAX_SECRET_BYTES} are kept out of logs"
-    hint = "Put large files on a storage that only you can read, and their key into secrets."
-    line, column = place_of(document, ("secrets",)) or (None, None)
-    fault = Fault(path="$.secrets", message=message, line=line, column=column, hint=hint)
-    raise DocumentError(f"secrets: {message}", errors=[fault], hint=hint)
 
 
 def new_job(user: str, spec: JobSpec, warnings: tuple[DocumentWarning, ...], now: datetime) -> Job:

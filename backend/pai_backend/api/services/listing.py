@@ -33,6 +33,7 @@ class ListService:
             priorities=query.priorities,
             with_tags=words(query.tags_contain),
             without_tags=words(query.tags_not_contain),
+            gpu_types=words(query.gpu_type),
             keyword=query.keyword,
             submitted_since=query.submitted_since,
             order=field,

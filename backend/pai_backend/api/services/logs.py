@@ -9,11 +9,11 @@ from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.line_search import matching_lines
-from pai_backend.api.log_queries import FollowQuery, LogPlace, LogSearchQuery
+from pai_backend.api.log_queries import FollowQuery, LogPlace, LogSearchQuery, LogTimesQuery
+from pai_backend.api.log_wire import LogLocation, LogLocations, LogMatch, LogMatches, LogTimes, LogTimeWire
 from pai_backend.api.passages import LogPassage, read_passage
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
-from pai_backend.api.wire import LogLocation, LogLocations, LogMatch, LogMatches
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
 from pai_backend.model.errors import NoSuchTask, Unavailable
@@ -85,6 +85,24 @@ class LogService:
             complete=complete and not full,
         )
 
+    async def times(self, user: User, name: str, query: LogTimesQuery) -> LogTimes:
+        """When ``limit`` bytes from ``offset`` on came; nothing of a task that has not started.
+
+        Raises NoSuchJob, NoSuchTask.
+        """
+        job = await self._jobs.find(user, name)
+        passage = self._passage(job, query)
+        try:
+            oldest, end = await self._ctx.engine.log_extent(passage.uid, passage.stream)
+            start = max(oldest, query.offset if query.offset >= 0 else end + query.offset)
+            return await self._times(passage, start, min(end, start + query.limit))
+        except KeyError:
+            return LogTimes(times=())
+
+    async def _times(self, passage: LogPassage, start: int, end: int) -> LogTimes:
+        found = await self._ctx.engine.log_times(passage.uid, passage.stream, start, end)
+        return LogTimes(times=tuple(LogTimeWire(offset=each.offset, at=each.at) for each in found))
+
     async def whole(self, user: User, name: str, query: LogPlace) -> AsyncIterator[bytes]:
         """All that there is from ``offset`` on. Raises NoSuchJob, NoSuchTask before the first byte is asked for."""
         job = await self._jobs.find(user, name)
@@ -101,8 +119,10 @@ class LogService:
         except KeyError:
             await self._require_here(job, passage)
 
-    async def follow(self, user: User, name: str, query: FollowQuery) -> AsyncIterator[bytes]:
+    async def follow(self, user: User, name: str, query: FollowQuery) -> AsyncIterator[str | bytes]:
         """The task's output from ``offset`` on until it has ended and all is read.
+
+        With ``timestamps`` a text, LogTimes, comes before each piece.
 
         Waits for a task that has not started; ends at once for one that never will. Raises NoSuchJob, NoSuchTask
         before the first byte is asked for.
@@ -140,7 +160,7 @@ class LogService:
     async def _scrubber(self, job: Job, passage: LogPassage) -> Scrubber:
         return await self._ctx.secrets.scrubber(job, slot_of(passage.uid))
 
-    async def _follow(self, job_uid: JobUid, query: FollowQuery) -> AsyncIterator[bytes]:
+    async def _follow(self, job_uid: JobUid, query: FollowQuery) -> AsyncIterator[str | bytes]:
         with self._ctx.changes.of_job(job_uid) as news:
             while True:
                 news.take_note()
@@ -149,7 +169,9 @@ class LogService:
                 scrubber = await self._scrubber(job, passage)
                 try:
                     async with aclosing(read_passage(self._ctx.engine, passage, scrubber)) as pieces:
-                        async for _at, piece in pieces:
+                        async for at, piece in pieces:
+                            if piece and query.timestamps:
+                                yield (await self._times(passage, at, at + len(piece))).model_dump_json()
                             if piece:
                                 yield piece
                     return

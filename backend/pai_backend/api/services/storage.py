@@ -97,13 +97,18 @@ class FileService:
         file = await self.do(lambda: self.room.files.read(path))
         return Download(self, file, info)
 
-    async def begin(self, text: str, offset: int, length: int | None, sha256: str) -> Receiving:
+    async def begin(
+        self, text: str, offset: int, length: int | None, sha256: str, *, may_replace: bool = True
+    ) -> Receiving:
         """Take bytes of a file from ``offset`` on; ``length`` is that of the whole file, when it is known.
 
-        Raises TooLarge, NoEnoughQuota, FileConflict before any byte is taken.
+        Raises TooLarge, NoEnoughQuota, FileConflict before any byte is taken: also for a file of that name, unless it
+        may be replaced. One that another upload completes meanwhile is replaced.
         """
         path, where = await self._claimed(text, writing=True)
         _refuse_file_at_top(path, where)
+        if not may_replace and (await self.do(lambda: self._look(path)))[0] is not None:
+            raise FileConflict(f"{shown(path)} exists already.", hint="Use another name, or remove it first.")
         _check_size(length if length is not None else offset, self.room)
         pool, coming = self.room.pool(self._user.name, where, path), max(0, (length or 0) - offset)
         await self._reserve(pool, coming)

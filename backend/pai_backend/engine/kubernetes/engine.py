@@ -18,6 +18,7 @@ from pai_backend.engine.base import (
     EngineEvent,
     GpuUse,
     LogStream,
+    LogTime,
     Records,
     TaskPlan,
     TaskSeen,
@@ -329,6 +330,11 @@ class KubernetesEngine:
         """(0, end) of a log now. Raises KeyError for an unknown uid."""
         cluster = await self._found()
         return await cluster.logs.extent(uid, stream)
+
+    async def log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> list[LogTime]:
+        """When the runtime of its node took the lines. Raises KeyError for an unknown uid."""
+        cluster = await self._found()
+        return await cluster.logs.times(uid, stream, start, end)
 
     async def forget(self, uid: TaskUid) -> None:
         """Remove pod and secrets of the task, and stop reporting it. Raises EngineError when it has not ended."""

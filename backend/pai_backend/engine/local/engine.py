@@ -17,6 +17,7 @@ from pai_backend.engine.base import (
     EngineEvent,
     GpuUse,
     LogStream,
+    LogTime,
     Records,
     StartRefused,
     TaskPlan,
@@ -32,7 +33,7 @@ from pai_backend.engine.local.holder_file import HolderFile
 from pai_backend.engine.local.layout import LOOPBACK, LOOPBACK_6
 from pai_backend.engine.local.ledger import TaskDirectories
 from pai_backend.engine.local.listeners import OwnPorts
-from pai_backend.engine.local.logfiles import LogReader, segments
+from pai_backend.engine.local.logfiles import LogReader, segments, times
 from pai_backend.engine.local.retention import erase
 from pai_backend.engine.local.task_use import TaskMeter
 from pai_backend.engine.local.watching import DirectoryWatcher
@@ -210,6 +211,19 @@ class LocalEngine:
             if self._ledger.find(uid) == directory:  # else it was moved meanwhile
                 return 0, 0
         raise KeyError(uid)
+
+    async def log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> list[LogTime]:
+        """When bytes of a stream came. Raises KeyError for an unknown uid."""
+        return await asyncio.to_thread(self._log_times, uid, stream, start, end)
+
+    def _log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> list[LogTime]:
+        directory = self._ledger.find(uid)
+        if directory is None:
+            raise KeyError(uid)
+        try:
+            return [LogTime.of(*each) for each in times(directory, stream.value, start, end)]
+        except NotADirectoryError:  # a task that was stopped before it started has only a mark
+            return []
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """A byte stream to the port on this machine. Raises EngineError when nothing of the task answers."""

@@ -9,9 +9,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_backend.engine.local.shim.capture import segment_name
+from pai_backend.engine.local.shim.capture import TIME_RECORD, segment_name, times_name
 
 CHUNK_BYTES = 65536
+MOST_TIMES = 50_000
+"""Times that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -87,3 +89,43 @@ class LogReader:
             return os.pread(fd, CHUNK_BYTES, start - segment.base)
         finally:
             os.close(fd)
+
+
+def times(directory: Path, stream: str, start: int, end: int) -> list[tuple[int, int]]:
+    """When the bytes from ``start`` up to ``end`` came: offsets and milliseconds since 1970, in their order.
+
+    The first is that of byte ``start``, if it is known. At most MOST_TIMES.
+    """
+    found: list[tuple[int, int]] = []
+    for segment in segments(directory, stream):
+        if segment.base < end and segment.end > start and len(found) < MOST_TIMES:
+            found += _times_of(directory / times_name(stream, segment.base), max(start, segment.base), end)
+    return found[:MOST_TIMES]
+
+
+def _times_of(path: Path, start: int, end: int) -> list[tuple[int, int]]:
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # of an earlier version, or rotated away just now
+        return []
+    try:
+        first = times_before(file, start + 1) - 1
+        size = TIME_RECORD.size
+        data = os.pread(file, size * MOST_TIMES, max(0, first) * size)
+    finally:
+        os.close(file)
+    records = TIME_RECORD.iter_unpack(data[: len(data) // size * size])
+    return [(max(offset, start), at) for offset, at in records if max(offset, start) < end]
+
+
+def times_before(file: int, offset: int) -> int:
+    """How many records of a file of times are about bytes before ``offset``."""
+    size = TIME_RECORD.size
+    low, high = 0, os.fstat(file).st_size // size
+    while low < high:
+        middle = (low + high) // 2
+        if TIME_RECORD.unpack(os.pread(file, size, middle * size))[0] < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low

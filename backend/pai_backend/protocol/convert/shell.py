@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,11 +36,11 @@ class Exports:
     """Names that say that their values are secret, with values that are too short, or numbers, to be made secrets."""
 
 
-def exports(env: Mapping[str, Any]) -> Exports:
+def exports(env: Mapping[str, Any], taken: Collection[str] = ()) -> Exports:
     """How a command sets jobEnvs itself. A value is given as v1 gives it: a text as it is, anything else as JSON.
 
     Where the platform has a variable of that name its own value stays, as it does in v1. A value whose name says
-    that it is secret goes into the document's secrets.
+    that it is secret goes into the document's secrets, under another name where that one is ``taken``.
     """
     made = Exports()
     for name, value in env.items():
@@ -49,8 +49,9 @@ def exports(env: Mapping[str, Any]) -> Exports:
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if _is_secret(name, value):
-            made.secrets[name] = text.replace("'", "'\\''")
-            word = f"'<% $secrets.{name} %>'"
+            secret = _free(name, taken, env)
+            made.secrets[secret] = text.replace("'", "'\\''")
+            word = f"'<% $secrets.{secret} %>'"
         else:
             word = quoted(text)
             if text and value is not None and not isinstance(value, bool) and SECRET_NAME.search(name):
@@ -84,6 +85,14 @@ def _filled_in(text: str) -> str:
     if done < len(text):
         parts.append(quoted(text[done:]))
     return "".join(parts)
+
+
+def _free(name: str, taken: Collection[str], env: Collection[str]) -> str:
+    """A name for the secret of that variable, which is not the one of another variable."""
+    secret = name
+    while secret in taken or (secret != name and secret in env):
+        secret += "_"
+    return secret
 
 
 def _is_secret(name: str, value: Any) -> bool:

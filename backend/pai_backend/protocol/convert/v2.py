@@ -55,7 +55,7 @@ class _Writer:
         self.labels = names.identifiers(port.label for role in self.spec.task_roles for port in role.ports)
         self.counting = counting(self.spec)
         self.directories = directories_of(self.spec, self.losses)
-        self.exports = shell.exports(self.spec.env)
+        self.exports = shell.exports(self.spec.env, set(self.spec.secret_env.values()))
         self.setup = "\n".join((shell.V1_MODE, *self.exports.lines, *shell.directories(self.directories)))
 
     def written(self) -> Converted:

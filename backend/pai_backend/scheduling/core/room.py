@@ -171,6 +171,14 @@ class Room:
             self.nowhere.add(needs)
             self.journal.note(self.nowhere.discard, needs)
 
+    def held(self, uid: TaskUid) -> tuple[str, Need] | None:
+        """Where the task holds something, and what."""
+        return self._held.get(uid)
+
+    def used(self, name: str) -> Free:
+        """CPUs, MiB and GPUs that tasks hold of a node together."""
+        return self._used.get(name, (0, 0, 0))
+
     def node_of(self, uid: TaskUid) -> str | None:
         """Where the task holds something."""
         held = self._held.get(uid)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from pai_backend.engine.base import (
@@ -39,6 +42,28 @@ class Reach(EngineWorld):
         assert await read_log(engine, plan.uid, LogStream.ALL, 13) == b""
         assert await engine.log_extent(plan.uid, LogStream.ALL) == (0, 13)
         assert await engine.log_extent(plan.uid, LogStream.STDERR) == (0, len(split[1]))
+
+    @pytest.mark.asyncio
+    async def test_logs_tell_when_their_bytes_came(self, make_engine: EngineMaker, placement: Placement) -> None:
+        """Within two seconds: one of the engine, and one for clocks of nodes and for busy machines."""
+        plan = self.plan(placement, "echo early; sleep 2.5; printf 'late\nlast'")
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            logs = engine.logs(plan.uid, LogStream.ALL, 0, True)
+            assert await anext(logs) == b"early\n"
+            first = datetime.now(UTC)
+            assert [each.offset for each in await engine.log_times(plan.uid, LogStream.ALL, 0, 6)] == [0]
+            assert await anext(logs)
+            second = datetime.now(UTC)
+            await watch.state(plan.uid, TaskState.EXITED)
+        early, late = await engine.log_times(plan.uid, LogStream.ALL, 0, 15)
+        assert (early.offset, late.offset) == (0, 6)
+        assert abs(first - early.at) < timedelta(seconds=2)
+        assert abs(second - late.at) < timedelta(seconds=2)
+        assert await engine.log_times(plan.uid, LogStream.ALL, 12, 99) == [replace(late, offset=12)]
+        with pytest.raises(KeyError):
+            await make_engine().log_times(TaskUid("j0-0-0-0"), LogStream.ALL, 0, 1)
 
     @pytest.mark.asyncio
     async def test_logs_of_an_unknown_task_are_a_key_error(self, make_engine: EngineMaker) -> None:

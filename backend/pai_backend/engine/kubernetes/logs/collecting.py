@@ -175,7 +175,7 @@ class _Copy:
         try:
             async with aclosing(pieces):
                 async for data in pieces:
-                    await _whole(self._kept.append, data, self.source.position)
+                    await _whole(self._kept.append, data, self.source.position, self.source.take_times())
                     await self._secure()
             self._missing = None
         except Invalid:

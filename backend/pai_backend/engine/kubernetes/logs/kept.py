@@ -14,14 +14,14 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pai_backend.engine.kubernetes.logs.lines import Position
-from pai_backend.engine.local.logfiles import Segment, segments
-from pai_backend.engine.local.shim.capture import KEPT_SEGMENTS, segment_name
+from pai_backend.engine.local.logfiles import Segment, segments, times_before
+from pai_backend.engine.local.shim.capture import KEPT_SEGMENTS, TIME_RECORD, segment_name, times_name
 from pai_backend.engine.providers import COMPLETE
 
 LOG_BYTES: Final = 256 * 2**20  # of a segment, as the local engine has it; settings may say otherwise
@@ -50,6 +50,7 @@ class KeptLog:
     def __init__(self, directory: Path, limit: int) -> None:
         self.directory = directory
         self._limit = limit
+        self._timed_ms = 0  # the last time that was kept by this one
 
     def look(self) -> Extent | None:
         """What is kept; None when nothing ever was."""
@@ -74,17 +75,31 @@ class KeptLog:
         finally:
             os.close(lock)
 
-    def append(self, data: bytes, after: Position) -> None:
-        """Keep some more output, which ends at ``after``. Raises OSError when the disk does not take it."""
+    def append(self, data: bytes, after: Position, times: Sequence[tuple[int, int]] = ()) -> None:
+        """Keep some more output, which ends at ``after``, and its times: offsets and milliseconds since 1970.
+
+        Raises OSError when the disk does not take it.
+        """
         base = after.end - len(data)
         kept = segments(self.directory, STREAM)
         last = kept[-1] if kept else None
         if last is None or last.size >= self._limit:
             last = Segment(base, 0)
+            if self._timed_ms and (not times or times[0][0] > base):
+                times = [(base, self._timed_ms), *times]
+        self._keep_times(last.base, times)
         _write(self.directory / segment_name(STREAM, last.base), data, base - last.base)
         _write(self.directory / _POSITION, _record(after), 0)
         for old in kept[: max(0, len(kept) + (last.size == 0) - KEPT_SEGMENTS)]:
             (self.directory / segment_name(STREAM, old.base)).unlink(missing_ok=True)
+            (self.directory / times_name(STREAM, old.base)).unlink(missing_ok=True)
+
+    def _keep_times(self, base: int, times: Sequence[tuple[int, int]]) -> None:
+        if times:
+            path = self.directory / times_name(STREAM, base)
+            at = path.stat().st_size if path.exists() else 0
+            _write(path, b"".join(TIME_RECORD.pack(*each) for each in times), at)
+            self._timed_ms = times[-1][1]
 
     def secure(self, position: Position) -> None:
         """Have everything up to here on the disk, also after a power cut. Raises OSError."""
@@ -117,10 +132,22 @@ class KeptLog:
             path = self.directory / segment_name(STREAM, segment.base)
             if segment.base > position.end or (segment.base == position.end and segment.base > 0):
                 path.unlink()
+                (self.directory / times_name(STREAM, segment.base)).unlink(missing_ok=True)
             elif segment.end > position.end:
                 os.truncate(path, position.end - segment.base)
+            _cut_times(self.directory / times_name(STREAM, segment.base), position.end)
         _write(self.directory / _POSITION, _record(position), 0)
         return position
+
+
+def _cut_times(path: Path, end: int) -> None:
+    """Forget the times of bytes from ``end`` on, and one that was written in part."""
+    with contextlib.suppress(FileNotFoundError):
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.ftruncate(file, times_before(file, end) * TIME_RECORD.size)
+        finally:
+            os.close(file)
 
 
 def _record(position: Position) -> bytes:

@@ -38,6 +38,12 @@ class OutputSource:
         self._client = client
         self._uid = uid
         self._path = f"{pod}/log"
+        self._times: list[tuple[int, int]] = []
+
+    def take_times(self) -> list[tuple[int, int]]:
+        """When the output since the last call was written: offsets and milliseconds since 1970, one a second."""
+        taken, self._times = self._times, []
+        return taken
 
     async def rest(self) -> AsyncGenerator[bytes, None]:
         """What exists now.
@@ -82,6 +88,7 @@ class OutputSource:
             while (data := await self._fresh(chunks, lines)) is not None:
                 if data:
                     self.position = lines.position
+                    self._times += lines.take_times()
                     yield data
         lines.finish()
         if lines.words:

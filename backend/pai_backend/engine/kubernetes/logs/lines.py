@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 STAMP_MAX: Final = 36  # bytes of a time with its space
+_SECOND: Final = 19  # bytes of a time up to its seconds
 WORDS_MAX: Final = 2000  # bytes that are read of what a kubelet says
 MARGIN: Final = timedelta(seconds=10)
 """How far a node's clock may have been set back so that lines since then are still found by time."""
@@ -63,6 +64,13 @@ class Lines:
         self._begins = True  # a time may come next
         self._skip = 0  # bytes of the line found that were read before
         self._stamp, self._nth = b"", 0
+        self._times: list[tuple[int, int]] = []
+        self._timed = b""  # the second that the last of these is in
+
+    def take_times(self) -> list[tuple[int, int]]:
+        """When what was fed since the last call was taken by the runtime, one a second: offsets and milliseconds."""
+        taken, self._times = self._times, []
+        return taken
 
     def feed(self, chunk: bytes) -> bytes:
         """The output in this part of the answer that was not read before."""
@@ -103,6 +111,10 @@ class Lines:
     def _look(self) -> None:
         if not self.searching:
             self.position = replace(self.position, stamp=self._stamp, nth=self._nth, inside=0)
+            if self._stamp[:_SECOND] != self._timed:
+                self._timed = self._stamp[:_SECOND]
+                moment = datetime.fromisoformat(self._stamp.decode("ascii"))
+                self._times.append((self.position.end, int(moment.timestamp() * 1000)))
         elif (self._stamp, self._nth) == (self._target.stamp, self._target.nth):
             self.searching, self._skip = False, self._target.inside
 

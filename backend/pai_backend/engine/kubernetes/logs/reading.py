@@ -8,16 +8,18 @@ first byte of all where the log was collected, else from the first byte that the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from pai_backend.engine.base import LogStream
+from pai_backend.engine.base import LogStream, LogTime
 from pai_backend.engine.kubernetes.failures import ApiNotFound, ClusterError, Invalid, Malformed
 from pai_backend.engine.kubernetes.logs.kept import STREAM, Extent, KeptLog
 from pai_backend.engine.kubernetes.logs.lines import Position
+from pai_backend.engine.kubernetes.logs.recent_times import RecentTimes
 from pai_backend.engine.kubernetes.logs.sources import Sources
-from pai_backend.engine.local.logfiles import LogReader
+from pai_backend.engine.local.logfiles import LogReader, times
 from pai_backend.model.ids import TaskUid
 
 LOOK_AGAIN_S: Final = (0.1, 2.0)  # between looks whether there is more, doubling; only while it is followed
@@ -29,6 +31,7 @@ class TaskLogs:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
+        self._recent = RecentTimes()
 
     async def read(self, uid: TaskUid, stream: LogStream, offset: int, *, follow: bool) -> AsyncGenerator[bytes, None]:
         """Output from byte ``offset`` on, as the interface has it. Raises KeyError for no such uid, ClusterErrors."""
@@ -37,7 +40,7 @@ class TaskLogs:
             offset = max(base, end + offset) if offset < 0 else offset
         if stream is LogStream.STDERR:
             return
-        reading, pause = _Reading(self._sources, uid, offset), LOOK_AGAIN_S[0]
+        reading, pause = _Reading(self._sources, self._recent, uid, offset), LOOK_AGAIN_S[0]
         while True:
             before = reading.offset
             async with aclosing(reading.round(follow=follow)) as pieces:
@@ -69,12 +72,36 @@ class TaskLogs:
                 extent = now or extent
         return extent.base, max(source.position.end, extent.position.end)
 
+    async def times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> list[LogTime]:
+        """When the lines between two bytes were written, as the interface has it. Raises KeyError, ClusterErrors."""
+        kept = self._sources.kept(uid)
+        extent = await asyncio.to_thread(kept.look) or _NOTHING
+        if extent is _NOTHING and not await self._sources.is_known(uid):
+            raise KeyError(uid)
+        if stream is LogStream.STDERR:
+            return []
+        recent = self._recent.of(uid, max(start, extent.position.end), end)
+        found = await asyncio.to_thread(times, kept.directory, STREAM, start, min(end, extent.position.end))
+        if recent is not None:
+            found += recent
+        elif not extent.complete and end > extent.position.end:
+            source = await self._sources.kubelet(uid, extent.position)
+            with contextlib.suppress(Invalid, Malformed, ApiNotFound):  # it tells nothing of what is not kept
+                async with aclosing(source.rest()) as pieces:
+                    async for _ in pieces:
+                        if source.position.end >= end:
+                            break
+            found += source.take_times()
+        begun = max((place for place, (offset, _) in enumerate(found) if offset <= start), default=0)
+        return [LogTime.of(max(offset, start), at) for offset, at in found[begun:] if max(offset, start) < end]
+
 
 class _Reading:
     """One reader's way through a log. ``done``: nothing more can come, or is wanted. ``broke``: it was cut off."""
 
-    def __init__(self, sources: Sources, uid: TaskUid, offset: int) -> None:
+    def __init__(self, sources: Sources, recent: RecentTimes, uid: TaskUid, offset: int) -> None:
         self.offset = offset
+        self._recent = recent
         self.done = self.broke = False
         self._sources = sources
         self._uid = uid
@@ -99,6 +126,7 @@ class _Reading:
         try:
             async with aclosing(pieces):
                 async for data in pieces:
+                    self._recent.add(self._uid, source.position.end, len(data), source.take_times())
                     fresh = data[max(0, self.offset - (source.position.end - len(data))) :]
                     self.offset += len(fresh)
                     if fresh:

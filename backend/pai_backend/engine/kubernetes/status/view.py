@@ -67,6 +67,8 @@ class PodView:
     reason: str = ""
     message: str = ""
     node: str = ""
+    nominated: str = ""
+    """The node where the scheduler makes room for it by ending pods of lower priority."""
     created_at: datetime | None = None
     deleted_at: datetime | None = None
     """Some time after its deletion was asked for; None as long as it was not. It moves when the kubelet is done."""
@@ -102,6 +104,7 @@ def view_of(pod: Object) -> PodView:
         reason=_text(status, "reason"),
         message=words(_text(status, "message")),
         node=_text(part(pod, "spec"), "nodeName"),
+        nominated=_text(status, "nominatedNodeName"),
         created_at=time_of(meta.get("creationTimestamp")),
         deleted_at=time_of(meta.get("deletionTimestamp")),
         started_at=time_of(status.get("startTime")),

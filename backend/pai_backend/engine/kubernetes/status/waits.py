@@ -92,6 +92,8 @@ def _unplaced(view: PodView, patience: TroublePatience) -> StartWait | None:
         return None
     if scheduled is None or scheduled.reason != "Unschedulable":
         return StartWait(TaskState.STARTING, "waiting for the cluster's scheduler")
+    if view.nominated:
+        return StartWait(TaskState.STARTING, "the cluster's scheduler makes room for it: pods of lower priority end")
     trouble = StartTrouble(
         "schedule",
         "refused",

@@ -160,6 +160,11 @@ class TestPatience:
         assert (reading.seen.exit.reason, reading.seen.exit.causer) == ("refused", Causer.RESOURCE)
         assert "Insufficient cpu" in reading.seen.exit.message
 
+    def test_a_pod_for_which_the_scheduler_makes_room_is_waited_for(self, make_pod: MakePod) -> None:
+        reading = read(make_pod(node="", conditions=[UNSCHEDULABLE], nominatedNodeName="carol"), 500)
+        assert not reading.decided
+        assert "makes room" in reading.seen.message
+
     def test_what_is_being_deleted_is_not_given_up_as_well(self, make_pod: MakePod) -> None:
         pod = make_pod(waiting("InvalidImageName"), deleted=40)
         assert not read(pod).decided
