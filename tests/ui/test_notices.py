@@ -105,6 +105,7 @@ def test_a_user_adds_tests_and_removes_a_webhook(
             page.get_by_role("button", name=re.compile("Dismiss|Hide notification")).first.click()
 
             has_no_fault_of_access(page, shoot)
+            fits_into_a_narrow_window(page, notices)
             row.get_by_role("button", name="Remove").click()
             page.get_by_role("dialog").get_by_role("button", name="Remove").click()
             expect(notices).to_contain_text("No messages are sent yet.")
@@ -153,3 +154,19 @@ def has_no_fault_of_access(page: Page, shoot: Callable[[Page, str], None]) -> No
             page.set_viewport_size(size)
             assert faults(page, PAGE) == [], (theme, size)
             shoot(page, f"notifications-{size['width']}-{theme.lower()}")
+
+
+def fits_into_a_narrow_window(page: Page, notices: Locator) -> None:
+    """The dialog, with its longest fields."""
+    page.set_viewport_size(NARROW)
+    notices.get_by_role("button", name="Add…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Messages come by").select_option("webhook")
+    box = dialog.locator(".jp-Dialog-content").bounding_box()
+    assert box is not None
+    assert (box["x"] >= 0, box["x"] + box["width"] <= NARROW["width"]) == (True, True)
+    body = dialog.locator(".jp-Dialog-body")
+    assert body.evaluate("element => element.scrollWidth - element.clientWidth") <= 1  # rounded
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.set_viewport_size(WIDE)
