@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from pai_backend.lifecycle.events import JobEvent, TaskExited
-from pai_backend.lifecycle.retry import FIRST_CONFLICT_PAUSE, LONGEST_CONFLICT_PAUSE, REFUSED
+from pai_backend.lifecycle.retry import REFUSED
 from pai_backend.model.node import Node, Others
 from pai_backend.scheduling.core.room import Free
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.request import Need
 
-FORGOTTEN_AFTER: Final = LONGEST_CONFLICT_PAUSE
+FIRST, LONGEST = timedelta(seconds=10), timedelta(seconds=900)
+"""How long a refusal stands: doubling. At first not for long, since kubelets count what has just ended there, too."""
+
+FORGOTTEN_AFTER: Final = LONGEST
 """A refusal that ended so long ago says nothing of the next one."""
 
 
@@ -86,7 +89,7 @@ class SeenNodes:
         else:
             recent = before is not None and now - before.until < FORGOTTEN_AFTER
             times = before.times + 1 if before is not None and recent else 0
-            lasts = min(FIRST_CONFLICT_PAUSE * 2 ** min(times, 16), LONGEST_CONFLICT_PAUSE)
+            lasts = min(FIRST * 2 ** min(times, 16), LONGEST)
             refusal = _Refusal(others, now + lasts, times)
         self._refusals[node.name] = refusal
         self._show(node)

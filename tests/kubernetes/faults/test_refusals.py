@@ -209,7 +209,7 @@ async def test_a_node_that_is_full_gives_a_task_back_to_the_queue_with_its_words
         refusals = [sum(line.startswith("retry") for line in await product.told(each)) for each in beside]
         assert sum(refusals) <= 1, refusals
         await take_room(site.kubectl, "dan", room["dan"])
-        full = await product.submit(Wanted("full", code=None, reason="stopped", attempts=2))
+        full = await product.submit(Wanted("full", code=None, reason="stopped", attempts=None))
         job = await product.until(
             full, lambda job: str(job["why"]).startswith("waits for"), "to have been refused by both"
         )

@@ -58,7 +58,7 @@ async def test_it_waits_where_all_refuse_and_starts_once_the_engine_tells_of_roo
 
 @pytest.mark.asyncio
 async def test_a_node_is_tried_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_nodes, "FIRST_CONFLICT_PAUSE", timedelta(seconds=0.3))
+    monkeypatch.setattr(seen_nodes, "FIRST", timedelta(seconds=0.3))
     async with cluster(tmp_path, lab_node("carol")) as lab:
         job = await lab.running(await lab.submit(on_gpu()))
         for _ in range(2):
