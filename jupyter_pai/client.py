@@ -23,7 +23,7 @@ from jupyter_pai import streams
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway, from_wire
 from jupyter_pai.log_times import TimedLines
-from jupyter_pai.wire import ACTIVE_STATES
+from jupyter_pai.wire import ACTIVE_STATES, LOG_TIMED_BYTES
 from jupyter_pai.wire_types import (
     Announced,
     AnnouncementWire,
@@ -366,8 +366,11 @@ class AsyncClient:
         chunk = LogChunk(data, first, int(response.headers.get("X-Pai-Next", first + len(data))))
         if lines is None or not data:
             return chunk
-        asked: Query = {**query, "offset": first, "limit": len(data)}
-        lines.learn(cast(LogTimes, await self._json("GET", job_path(job, "/logs/times"), asked))["times"])
+        for at in range(first, first + len(data), LOG_TIMED_BYTES):
+            limit = min(LOG_TIMED_BYTES, first + len(data) - at)
+            asked: Query = {**query, "offset": at, "limit": limit}
+            told = cast(LogTimes, await self._json("GET", job_path(job, "/logs/times"), asked))
+            lines.learn(told["times"], first)
         return replace(chunk, data=lines.stamped(data, first))
 
     async def ssh(self, job: str) -> SshAnswer:

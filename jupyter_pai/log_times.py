@@ -24,9 +24,9 @@ class TimedLines:
         self._begins = True  # a line does
         self._returned = False  # by a carriage return, of which the newline may come yet
 
-    def learn(self, times: Sequence[LogTimeWire]) -> None:
-        """Take over when output came that is stamped from now on."""
-        known = max(0, bisect_right(self._offsets, times[0]["offset"]) - 1) if times else 0
+    def learn(self, times: Sequence[LogTimeWire], start: int) -> None:
+        """Take over when output came; what is stamped from now on begins at byte ``start`` or behind it."""
+        known = max(0, bisect_right(self._offsets, start) - 1)
         for offset in self._offsets[:known]:  # they are of what was stamped before
             del self._times[offset]
         for each in times:

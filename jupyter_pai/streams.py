@@ -174,7 +174,7 @@ async def log(
                     first, offset = offset, offset + len(message)
                     yield lines.stamped(message, first) if lines is not None else message
                 elif lines is not None:
-                    lines.learn(cast(LogTimes, json.loads(message))["times"])
+                    lines.learn(cast(LogTimes, json.loads(message))["times"], offset)
         except BackendAway as error:
             await patience.wait(error)
         else:

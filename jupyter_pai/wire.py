@@ -10,6 +10,9 @@ FINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED"})
 ACTIVE_STATES = ("WAITING", "RUNNING", "STOPPING")
 """All other states, in the order a job passes through them."""
 
+LOG_TIMED_BYTES = 262_144
+"""Of so many bytes of a log the times are given at once."""
+
 LOG_PAGE_BYTES = 1_048_576
 """What the API gives of a log at once, unless it is asked for more."""
 

@@ -9,6 +9,8 @@ from pai_backend.engine.base import LogStream
 
 DEFAULT_LOG_BYTES = 1_048_576
 MAX_LOG_BYTES = 16_777_216
+TIMED_BYTES = 262_144
+"""Each may have a time of its own, in a log that grows by a byte a second."""
 
 
 class TailQuery(Query):
@@ -53,7 +55,7 @@ class LogQuery(LogPlace):
 class LogTimesQuery(LogPlace):
     """When which part of a log came."""
 
-    limit: int = Field(default=DEFAULT_LOG_BYTES, ge=1, le=DEFAULT_LOG_BYTES, description="Bytes at most.")
+    limit: int = Field(default=TIMED_BYTES, ge=1, le=TIMED_BYTES, description="Bytes at most.")
 
 
 class LogSearchQuery(LogPlace):

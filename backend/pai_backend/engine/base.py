@@ -200,8 +200,7 @@ class Engine(Protocol):
     async def log_times(self, uid: TaskUid, stream: LogStream, start: int, end: int) -> Sequence[LogTime]:
         """When the bytes from ``start`` up to ``end`` came, in their order; the first is that of byte ``start``.
 
-        Nothing for what is not known, and at most so many that memory holds them: then up to some byte before ``end``.
-        Raises KeyError for an unknown uid.
+        Nothing for what is not known; there may be one for each byte. Raises KeyError for an unknown uid.
         """
         ...
 

@@ -27,7 +27,7 @@ const ABOVE_BYTES = 32 * 1024;
 const MAX_MATCHES = 1000;
 
 /** Bytes whose times are asked for at a time. */
-const MAX_TIMED = 1024 * 1024;
+const MAX_TIMED = 256 * 1024;
 
 /** What was looked for, and what was found so far. */
 export interface ILogSearch {

@@ -31,10 +31,17 @@ export function bytesIn(text: string): number {
 export class LogTimes {
   /** Take over when some bytes came. */
   learn(times: readonly ILogTime[]): void {
+    let isSorted = true;
     for (const { offset, at } of times) {
+      if (!this._words.has(offset)) {
+        isSorted &&= offset > (this._offsets[this._offsets.length - 1] ?? -1);
+        this._offsets.push(offset);
+      }
       this._words.set(offset, timeWord(at));
     }
-    this._offsets = [...this._words.keys()].sort((one, other) => one - other);
+    if (!isSorted) {
+      this._offsets.sort((one, other) => one - other);
+    }
     for (const offset of this._offsets.splice(0, this._words.size - MOST)) {
       this._words.delete(offset);
     }

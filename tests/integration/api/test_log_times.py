@@ -10,6 +10,7 @@ import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
+from pai_backend.engine.base import LogTime
 from tests.integration.api.test_scrubbed_logs import running
 from tests.support.api_site import ALICE, BOB, ApiSite
 
@@ -77,3 +78,24 @@ async def test_a_stream_with_timestamps_tells_the_times_of_bytes_before_them(api
     assert await said() == b"four\n"
     assert await said() is None
     assert socket.close_code == 1000
+
+
+@pytest.mark.asyncio
+async def test_a_stream_goes_on_once_where_times_are_gone_with_their_task(
+    api: ApiSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await three_lines(api)
+
+    async def gone(*_: object) -> list[LogTime]:
+        raise KeyError("the task was forgotten just now")
+
+    monkeypatch.setattr(api.engine, "log_times", gone)
+    request = HTTPRequest(
+        f"{api.websocket_url}{PATH}/stream?timestamps=true", headers={"Authorization": f"Bearer {ALICE}"}
+    )
+    socket = await websocket_connect(request)
+    await api.engine.write(next(iter(api.engine.tasks)), end=True)
+    said = []
+    while (message := await asyncio.wait_for(socket.read_message(), 60)) is not None:
+        said.append(message)
+    assert said == ['{"times":[]}', b"".join(LINES)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.engine.local.logfiles import LogReader, resolve_offset, segments
+from pai_backend.engine.local.logfiles import LogReader, resolve_offset, segments, times
 from pai_backend.engine.local.shim.capture import Capture
 
 
@@ -76,3 +76,13 @@ def test_output_after_a_failure_is_dropped_and_the_failure_kept(tmp_path: Path) 
     capture.add("stdout", b"efgh")
     capture.add("stderr", b"x")
     assert isinstance(capture.error, FileNotFoundError)
+
+
+def test_every_byte_may_have_a_time_of_its_own(tmp_path: Path) -> None:
+    """A dot a second, for 20 hours."""
+    seconds = iter(range(0, 10**9, 1000))
+    capture = Capture(str(tmp_path), 10**6, lambda: next(seconds))
+    for _ in range(70_000):
+        capture.add("stdout", b".")
+    assert times(tmp_path, "stdout", 0, 70_000) == [(byte, 1000 * byte) for byte in range(70_000)]
+    assert times(tmp_path, "stdout", 60_000, 60_002) == [(60_000, 60_000_000), (60_001, 60_001_000)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
@@ -15,7 +15,7 @@ from pai_backend.api.passages import LogPassage, read_passage
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
-from pai_backend.engine.base import LogStream
+from pai_backend.engine.base import LogStream, LogTime
 from pai_backend.model.errors import NoSuchTask, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid, slot_of, task_uid
 from pai_backend.model.job import Job
@@ -94,13 +94,16 @@ class LogService:
         passage = self._passage(job, query)
         try:
             oldest, end = await self._ctx.engine.log_extent(passage.uid, passage.stream)
-            start = max(oldest, query.offset if query.offset >= 0 else end + query.offset)
-            return await self._times(passage, start, min(end, start + query.limit))
         except KeyError:
             return LogTimes(times=())
+        start = max(oldest, query.offset if query.offset >= 0 else end + query.offset)
+        return await self._times(passage, start, min(end, start + query.limit))
 
     async def _times(self, passage: LogPassage, start: int, end: int) -> LogTimes:
-        found = await self._ctx.engine.log_times(passage.uid, passage.stream, start, end)
+        """Nothing of a task that the engine does not know any more: its output may have been read just before."""
+        found: Sequence[LogTime] = ()
+        with suppress(KeyError):
+            found = await self._ctx.engine.log_times(passage.uid, passage.stream, start, end)
         return LogTimes(times=tuple(LogTimeWire(offset=each.offset, at=each.at) for each in found))
 
     async def whole(self, user: User, name: str, query: LogPlace) -> AsyncIterator[bytes]:

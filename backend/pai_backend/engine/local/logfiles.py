@@ -12,8 +12,6 @@ from pathlib import Path
 from pai_backend.engine.local.shim.capture import TIME_RECORD, segment_name, times_name
 
 CHUNK_BYTES = 65536
-MOST_TIMES = 50_000
-"""Times that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +92,13 @@ class LogReader:
 def times(directory: Path, stream: str, start: int, end: int) -> list[tuple[int, int]]:
     """When the bytes from ``start`` up to ``end`` came: offsets and milliseconds since 1970, in their order.
 
-    The first is that of byte ``start``, if it is known. At most MOST_TIMES.
+    The first is that of byte ``start``, if it is known. There may be one for each byte.
     """
     found: list[tuple[int, int]] = []
     for segment in segments(directory, stream):
-        if segment.base < end and segment.end > start and len(found) < MOST_TIMES:
+        if segment.base < end and segment.end > start:
             found += _times_of(directory / times_name(stream, segment.base), max(start, segment.base), end)
-    return found[:MOST_TIMES]
+    return found
 
 
 def _times_of(path: Path, start: int, end: int) -> list[tuple[int, int]]:
@@ -109,9 +107,9 @@ def _times_of(path: Path, start: int, end: int) -> list[tuple[int, int]]:
     except FileNotFoundError:  # of an earlier version, or rotated away just now
         return []
     try:
-        first = times_before(file, start + 1) - 1
+        first, last = max(0, times_before(file, start + 1) - 1), times_before(file, end)
         size = TIME_RECORD.size
-        data = os.pread(file, size * MOST_TIMES, max(0, first) * size)
+        data = os.pread(file, size * max(0, last - first), first * size)
     finally:
         os.close(file)
     records = TIME_RECORD.iter_unpack(data[: len(data) // size * size])
