@@ -25,7 +25,7 @@ import {
 import { endingOf, isText, TEXT_BYTES, textFrom } from '../src/files/preview';
 import { sizeText } from '../src/files/sizes';
 import { PART_BYTES } from '../src/files/uploads';
-import { droppedFiles, Files } from '../src/files/view';
+import { dropped, Files } from '../src/files/view';
 import type { IFileActions } from '../src/files/table';
 import { CommandIDs } from '../src/tokens';
 import type { IFileEntry } from '../src/types';
@@ -504,7 +504,11 @@ describe('files of the storage', () => {
       });
       const items = [item('a', false), item('d', true), item('b', false)];
       const transfer = { types: ['Files'], items } as unknown as DataTransfer;
-      expect(droppedFiles(transfer).map(each => each.name)).toEqual(['a', 'b']);
+      expect(dropped(transfer).files.map(each => each.name)).toEqual([
+        'a',
+        'b'
+      ]);
+      expect(dropped(transfer).hasFolders).toBe(true);
       const drop = () => {
         const event = new Event('drop', { bubbles: true, cancelable: true });
         Object.assign(event, { dataTransfer: transfer });

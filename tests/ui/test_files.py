@@ -169,7 +169,7 @@ def test_a_job_leads_to_its_outputs(page: Page, lab: LabSite) -> None:
     expect(files.get_by_label("Text of accuracy")).to_have_text("0.98")
 
 
-def test_a_place_of_another_user_is_refused_in_words(page: Page, lab: LabSite, folder: str) -> None:
+def test_a_place_that_is_not_there_is_said_in_place_of_a_table(page: Page, lab: LabSite, folder: str) -> None:
     files = open_files(page, folder)
     files.get_by_label("Path").fill("/nothing/here")
     files.get_by_label("Path").press("Enter")

@@ -2,12 +2,17 @@
  * The commands of the page of files. Each that takes something away asks first.
  */
 
-import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
+import {
+  Dialog,
+  InputDialog,
+  Notification,
+  showDialog
+} from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { folderIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
-import { reportProblem } from '../feedback';
+import { reported, reportProblem } from '../feedback';
 import { CommandIDs } from '../tokens';
 import type { FilesModel } from './model';
 import { nameOf } from './paths';
@@ -65,12 +70,22 @@ async function mayReplace(
   return button.label !== skip;
 }
 
-/** Upload files to the folder that is shown. Existing ones are replaced only after a question. Never rejects. */
+/**
+ * Upload files to the folder that is shown. Existing ones are replaced only after a question. Never rejects.
+ *
+ * `hasFolders`: folders came with them, which is said.
+ */
 export async function uploadFiles(
   { model, trans }: IFilesOptions,
-  files: readonly File[]
+  files: readonly File[],
+  hasFolders = false
 ): Promise<void> {
   const folder = model.state.path;
+  if (hasFolders) {
+    Notification.warning(
+      trans.__('Folders are not uploaded here. In a shell, pai upload does it.')
+    );
+  }
   if (files.length === 0) {
     return;
   }
@@ -136,13 +151,7 @@ export function addFilesCommands(
   options: IFilesOptions
 ): void {
   const { model, trans, show } = options;
-  const told = async (work: Promise<void>) => {
-    try {
-      await work;
-    } catch (reason) {
-      reportProblem(trans, reason);
-    }
-  };
+  const told = (work: Promise<void>) => reported(trans, work);
   const none = { args: { type: 'object', properties: {} } } as const;
   const path = { type: 'string', description: 'Path in the storage.' } as const;
   const isInFolder = () => model.state.path !== '' && model.state.path !== '/';

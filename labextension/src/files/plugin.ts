@@ -37,7 +37,8 @@ export const filesPlugin: JupyterFrontEndPlugin<void> = {
     const pages = new Pages<FilesView>(shell, labShell, 'jp-pai-files');
     const model = new FilesModel(client);
     const actions: IFileActions = {
-      upload: files => void uploadFiles(options, files),
+      upload: (files, hasFolders) =>
+        void uploadFiles(options, files, hasFolders),
       chooseUploads: () => void commands.execute(CommandIDs.uploadFiles),
       newFolder: () => void commands.execute(CommandIDs.newFolder),
       remove: path => void commands.execute(CommandIDs.deleteFile, { path })

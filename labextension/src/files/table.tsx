@@ -26,7 +26,7 @@ const NARROW = 530;
 /** What can be done in a place that changes files; dialogs that choose one have none of it. */
 export interface IFileActions {
   /** Upload files of this computer to the folder. */
-  readonly upload: (files: readonly File[]) => void;
+  readonly upload: (files: readonly File[], hasFolders: boolean) => void;
   readonly chooseUploads: () => void;
   readonly newFolder: () => void;
   /** Delete what is at a path, after asking. */

@@ -122,12 +122,19 @@ function bringsFiles(event: React.DragEvent): boolean {
   return event.dataTransfer.types.includes('Files');
 }
 
-/** The files of a drop; folders are left out, since browsers give no bytes for them. */
-export function droppedFiles(transfer: DataTransfer): File[] {
-  return [...transfer.items]
-    .filter(item => item.webkitGetAsEntry?.()?.isDirectory !== true)
+/** The files of a drop, and whether there were folders, for which browsers give no bytes. */
+export function dropped(transfer: DataTransfer): {
+  files: File[];
+  hasFolders: boolean;
+} {
+  const isFolder = (item: DataTransferItem) =>
+    item.webkitGetAsEntry?.()?.isDirectory === true;
+  const items = [...transfer.items];
+  const files = items
+    .filter(item => !isFolder(item))
     .map(item => item.getAsFile())
     .filter((file): file is File => file !== null);
+  return { files, hasFolders: items.some(isFolder) };
 }
 
 /** The page as a function of the model's state. */
@@ -155,7 +162,8 @@ export function Files(props: IFilesProps): JSX.Element {
         setOver(false);
         if (mayDrop && bringsFiles(event)) {
           event.preventDefault();
-          actions.upload(droppedFiles(event.dataTransfer));
+          const { files, hasFolders } = dropped(event.dataTransfer);
+          actions.upload(files, hasFolders);
         }
       }}
     >

@@ -8,7 +8,7 @@ import { usersIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import * as React from 'react';
-import { reportProblem } from '../feedback';
+import { reported } from '../feedback';
 import { FormDialog } from '../form_dialog';
 import type { IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
@@ -178,11 +178,7 @@ export function addPeopleCommands(
 ): void {
   const { model, trans } = options;
   const done = async (change: Promise<void>) => {
-    try {
-      await change;
-    } catch (reason) {
-      reportProblem(trans, reason);
-    }
+    await reported(trans, change);
     await model.refresh();
   };
   commands.addCommand(CommandIDs.showPeople, {

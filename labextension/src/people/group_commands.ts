@@ -4,7 +4,7 @@
 
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { CommandRegistry } from '@lumino/commands';
-import { reportProblem } from '../feedback';
+import { reported } from '../feedback';
 import { FormDialog } from '../form_dialog';
 import { CommandIDs } from '../tokens';
 import type { IUserGroup } from '../types';
@@ -64,11 +64,7 @@ export function addGroupCommands(
 ): void {
   const { model, trans } = options;
   const done = async (change: Promise<void>) => {
-    try {
-      await change;
-    } catch (reason) {
-      reportProblem(trans, reason);
-    }
+    await reported(trans, change);
     await model.refresh();
   };
   commands.addCommand(CommandIDs.addGroup, {
