@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pai_backend.testing.free_ports import free_ports
 from tests.conformance.clients.entry import LIMIT_S, Done, Entry
 from tests.conformance.engines.documents import Document
 from tests.support.backend_process import Backend, backend, role_of, until
+from tests.support.warm_start import run_pai
 
 ECHO = "echo started; cat"
 _BOB = "a-token-of-bob-alone"
@@ -38,8 +38,7 @@ class Person:
     def pai(self, *words: str) -> str:
         """Run ``pai``; gives what it has printed."""
         ours = {"PAI_URL": self.endpoint.url, "PAI_TOKEN": self.endpoint.token, "HOME": str(self.entry.home)}
-        line = [sys.executable, "-m", "jupyter_pai.cli", *words]
-        done = subprocess.run(line, env={**os.environ, **ours}, capture_output=True, text=True, timeout=LIMIT_S)
+        done = run_pai(*words, env={**os.environ, **ours})
         assert done.returncode == 0, done.stderr
         return done.stdout
 

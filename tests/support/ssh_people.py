@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
 from jupyter_pai.wire_types import JobDetail
+from tests.support.warm_start import run_pai
 
 BOB = "a-token-of-bob-alone"
 CONFIG = f"""\
@@ -42,7 +42,7 @@ class Person:
 
     def pai(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         ours = {"PAI_URL": self.endpoint.url, "PAI_TOKEN": self.endpoint.token, "PAI_SSH_DIR": str(self.home / "ssh")}
-        return run(sys.executable, "-m", "jupyter_pai.cli", *words, **{**ours, **environ})
+        return run_pai(*words, env={**os.environ, **ours, **environ})
 
     def json(self, *words: str) -> object:
         done = self.pai(*words, "--json")

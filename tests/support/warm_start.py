@@ -1,8 +1,8 @@
-"""Starts backends by forking a process that has imported what they import, which is most of a start.
+"""Starts backends and ``pai`` by forking a process that has imported what they import, which is most of a start.
 
-One such process for each of pytest's, by the fork server of :mod:`multiprocessing`. What runs is ``pai_backend``'s own
+One such process for each of pytest's, by the fork server of :mod:`multiprocessing`. What runs is the program's own
 ``main``, in a process of its own, with the arguments and variables given. That a backend starts as a program, by
-``python -m`` and by ``pai``, is for the tests of that; they are many.
+``python -m`` and by ``pai``, and that ``pai`` does, is for the tests of that; they are many.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,6 +24,8 @@ _CONTEXT.set_forkserver_preload(
         "pai_backend.config.load",
         "pai_backend.processes.app",
         *(f"pai_backend.processes.roles.{role}" for role in _ROLES),
+        "jupyter_pai.cli",
+        "jupyter_pai.sync",
     ]
 )
 
@@ -83,3 +86,45 @@ def _run(arguments: tuple[str, ...], env: dict[str, str], errors: str, said: Con
     os.environ.clear()
     os.environ.update(env)
     sys.exit(run([*arguments, "--ready-fd", str(ready)]))
+
+
+def run_pai(
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: str = "",
+    timeout: float = 120,
+) -> subprocess.CompletedProcess[str]:
+    """Run ``pai`` to its end, as ``subprocess.run`` would, in this process's variables if none are given.
+
+    Input and output are files in UTF-8, whatever the variables say of the locale. Raises subprocess.TimeoutExpired.
+    """
+    with tempfile.TemporaryDirectory(prefix="pai-run-") as streams:
+        (Path(streams) / "0").write_text(stdin, "utf-8")
+        given = (words, dict(os.environ if env is None else env), str(cwd or Path.cwd()), streams)
+        process = _CONTEXT.Process(target=_run_pai, args=given)
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(["pai", *words], timeout)
+        out, err = ((Path(streams) / name).read_text("utf-8") for name in "12")
+        return subprocess.CompletedProcess(["pai", *words], process.exitcode, out, err)
+
+
+def _run_pai(words: tuple[str, ...], env: dict[str, str], cwd: str, streams: str) -> None:
+    from jupyter_pai.cli import main
+
+    for number, flags in enumerate((os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)):
+        stream = os.open(Path(streams) / str(number), flags, 0o600)
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.argv = ["pai", *words]
+    sys.exit(main(words))

@@ -80,7 +80,7 @@ async def test_a_password_that_an_administrator_sets_again_is_to_be_changed_agai
 async def test_the_command_line_asks_for_a_password_of_ones_own(
     pai: Pai, api: ApiSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PAI_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     made = await pai.json("user", "add", "eve", token=ROOT)
     lines = iter([f"{made['password']}\n", f"{OWN}\n"])
     monkeypatch.setattr("sys.stdin.readline", lambda: next(lines), raising=False)

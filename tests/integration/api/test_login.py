@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest_asyncio
 from tests.integration.api.test_users import PASSWORD, added, asked
 from tests.support.api_site import ApiSite, running_api
 from tests.support.documents import scm_document
+from tests.support.warm_start import run_pai
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,14 +31,7 @@ class Shell:
         self.environment = {**inherited, "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config")}
 
     async def __call__(self, *words: str, typed: str = "") -> tuple[int, str, str]:
-        command = [sys.executable, "-P", "-m", "jupyter_pai.cli", *words]
-
-        def run() -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                command, env=self.environment, input=typed, capture_output=True, text=True, timeout=120, check=False
-            )
-
-        done = await asyncio.to_thread(run)
+        done = await asyncio.to_thread(run_pai, *words, env=self.environment, stdin=typed)
         assert PASSWORD not in done.stdout + done.stderr
         return done.returncode, done.stdout, done.stderr
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +14,7 @@ import pytest
 from tests.conformance.engines.documents import commands
 from tests.support.backend_process import Backend, backend, until
 from tests.support.mail_server import MailServer, mail_server_beside
+from tests.support.warm_start import run_pai
 
 CHAT_SECRET = "s3cret-of-the-chat"
 
@@ -56,8 +55,7 @@ def chat() -> Iterator[tuple[str, list[str]]]:
 
 def pai(running: Backend, *words: str, stdin: str = "") -> str:
     env = {"PATH": "/usr/bin:/bin", "PAI_URL": running.url, "PAI_TOKEN": running.token, "HOME": str(running.data_dir)}
-    command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-    done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+    done = run_pai(*words, env=env, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

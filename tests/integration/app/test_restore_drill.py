@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.backend_process import START_S, Backend, backend, command, until
 from tests.support.documents import scm_document
+from tests.support.warm_start import run_pai
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -47,8 +48,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def pai(running: Backend, *arguments: str) -> str:
     """What the command line prints."""
     environment = {**os.environ, "PAI_URL": running.url, "PAI_TOKEN": running.token}
-    line = [sys.executable, "-P", "-m", "jupyter_pai.cli", *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=START_S, env=environment)
+    done = run_pai(*arguments, env=environment, timeout=START_S)
     assert done.returncode == 0, done
     return done.stdout
 

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from pai_backend.testing.free_ports import free_ports
 from tests.support.backend_process import backend
 from tests.support.other_accounts import open_place, open_python
+from tests.support.warm_start import run_pai
 
 LIMIT_S = 60
 
@@ -60,15 +60,13 @@ def test_what_is_typed_makes_a_server_whose_check_finds_nothing_that_blocks() ->
         assert "pai user add bob" in said
         with backend(data, ["--config", str(config)], python=python) as running:
             assert running.url.endswith(f":{api_port}")
-            asked = [sys.executable, "-m", "jupyter_pai.cli", "doctor", "--server", "--config", str(config), "--json"]
-            done = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S)
+            done = run_pai("doctor", "--server", "--config", str(config), "--json")
         told = json.loads(done.stdout)
         assert (done.returncode, told["works"]) == (0, True), told["report"]
         assert "ok       backend" in told["report"]
 
 
 def test_a_check_of_no_configuration_says_which_file(tmp_path: Path) -> None:
-    asked = [sys.executable, "-m", "jupyter_pai.cli", "doctor", "--server", "--config", str(tmp_path / "none.yaml")]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S)
+    done = run_pai("doctor", "--server", "--config", str(tmp_path / "none.yaml"))
     assert done.returncode == 2
     assert "none.yaml" in done.stderr

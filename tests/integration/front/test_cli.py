@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.fake_backend import task_body
 from tests.support.running_fake import RunningFake
+from tests.support.warm_start import run_pai
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TIMEOUT_S = 60
@@ -33,9 +34,8 @@ class Pai:
         return subprocess.Popen(command, env=self.environ, text=True, **with_pipes)
 
     def __call__(self, *args: str, stdin: str = "") -> tuple[int, str, str]:
-        process = self.start(*args)
-        out, err = process.communicate(stdin, timeout=TIMEOUT_S)
-        return process.returncode, out, err
+        done = run_pai(*args, env=self.environ, stdin=stdin)
+        return done.returncode, done.stdout, done.stderr
 
     def json(self, *args: str, stdin: str = "") -> tuple[int, Any]:
         code, out, err = self(*args, "--json", stdin=stdin)

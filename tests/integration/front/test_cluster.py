@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from IPython.utils.capture import capture_output
 from jupyter_pai.embedded import Embedded
 from jupyter_pai.sync import Client
 from tests.support.lab_config import ONE_VC
+from tests.support.warm_start import run_pai
 
 WAIT_S = 60
 HARDWARE = ONE_VC.partition("virtualClusters")[0]
@@ -58,8 +57,7 @@ def backend(files: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 
 def pai(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jupyter_pai.cli", "cluster", *words]
-    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=WAIT_S, input=given)
+    done = run_pai("cluster", *words, stdin=given)
     assert "Traceback" not in done.stderr
     return done
 

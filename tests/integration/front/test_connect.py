@@ -25,6 +25,7 @@ from jupyter_pai.following import observe as follow
 from jupyter_pai.sync import Client
 from tests.support.lacking import needs
 from tests.support.private_backend import private_backend
+from tests.support.warm_start import run_pai
 
 ADMIN = "token-of-another-administrator"
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -67,8 +68,7 @@ def command_line(backend: Client, ssh: Path) -> Pai:
     ours = {"PAI_URL": endpoint.url, "PAI_TOKEN": endpoint.token, "PAI_SSH_DIR": str(ssh)}
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-        return subprocess.run(command, env={**os.environ, **ours}, capture_output=True, text=True, timeout=90)
+        return run_pai(*words, env={**os.environ, **ours})
 
     return call
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from IPython.utils.capture import capture_output
 from jupyter_pai.errors import NotFound
 from jupyter_pai.sync import Client
 from tests.support.living_trees import paths_below
+from tests.support.warm_start import run_pai
 
 WAIT_S = 60
 
@@ -48,12 +46,6 @@ def test_a_finished_job_is_deleted_with_its_files_and_keeps_its_outputs(
     monkeypatch.setenv("PAI_URL", endpoint.url)
     monkeypatch.setenv("PAI_TOKEN", endpoint.token)
 
-    def pai(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-        return subprocess.run(
-            command, env=os.environ, capture_output=True, text=True, timeout=WAIT_S, stdin=subprocess.DEVNULL
-        )
-
     first = submit(backend, "first", "echo result > $PAI_OUTPUT_DIR/result; mkdir -m 0 closed; echo done")
     second = submit(backend, "second", "true")
     submit(backend, "runs", "sleep 600")
@@ -63,14 +55,14 @@ def test_a_finished_job_is_deleted_with_its_files_and_keeps_its_outputs(
     outputs = [path for path in paths_below(data / "fs") if path.name == "result" and first in str(path)]
     assert len(outputs) == 1
 
-    asked = pai("delete", "first", "second")
+    asked = run_pai("delete", "first", "second")
     assert (asked.returncode, "Give --yes." in asked.stderr) == (2, True)
-    unknown = pai("delete", "first", "nothing", "--yes")
+    unknown = run_pai("delete", "first", "nothing", "--yes")
     assert (unknown.returncode, backend.job("first")["uid"]) == (2, first)
-    refused = pai("delete", "runs", "--yes")
+    refused = run_pai("delete", "runs", "--yes")
     assert (refused.returncode, "pai stop" in refused.stderr) == (2, True)
 
-    deleted = pai("delete", "first", "--yes")
+    deleted = run_pai("delete", "first", "--yes")
     assert deleted.returncode == 0, deleted.stderr
     assert "its outputs in storages are kept" in deleted.stdout
     with pytest.raises(NotFound):

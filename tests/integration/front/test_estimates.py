@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -19,6 +16,7 @@ from IPython.utils.capture import capture_output
 
 from jupyter_pai.embedded import Embedded
 from jupyter_pai.sync import Client
+from tests.support.warm_start import run_pai
 
 THREE_GPUS = """
 engine:
@@ -106,10 +104,7 @@ def test_behind_a_job_that_declares_its_run_time(private: Embedded, monkeypatch:
         assert "估计值" in chinese
         assert "声明的运行时间" in chinese
 
-        command = [sys.executable, "-m", "jupyter_pai.cli", "why", "next"]
-        said = subprocess.run(
-            command, env=os.environ, capture_output=True, text=True, timeout=WAIT_S, check=True
-        ).stdout
+        said = run_pai("why", "next").stdout
         assert f"starts about {at.astimezone():%Y-%m-%d %H:%M}" in said
         assert english in said
         shell = InteractiveShell()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_pai.sync import Client
+from tests.support.warm_start import run_pai
 
 WAIT_S = 60
 
@@ -29,8 +30,7 @@ def test_a_kept_task_is_entered_and_let_go(backend: Client, tmp_path: Path) -> N
     environ = {"PAI_URL": endpoint.url, "PAI_TOKEN": endpoint.token, "PAI_SSH_DIR": str(tmp_path / "ssh")}
 
     def pai(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-        return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=WAIT_S)
+        return run_pai(*words, env={**os.environ, **environ})
 
     backend.submit(json.dumps(DOCUMENT).encode())
     following = subprocess.Popen(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from jupyter_pai.sync import Client
+from tests.support.warm_start import run_pai
 
 NAMES = ("first", "second", "third", "fourth")
 WAIT_S = 60
@@ -35,18 +33,14 @@ def test_moved_jobs_start_in_their_new_order(backend: Client, monkeypatch: pytes
     monkeypatch.setenv("PAI_URL", endpoint.url)
     monkeypatch.setenv("PAI_TOKEN", endpoint.token)
 
-    def pai(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-        return subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=WAIT_S)
-
     submit(backend, NAMES[0])
     until_running(backend, NAMES[0])
     for name in NAMES[1:]:
         submit(backend, name)
 
-    moved = pai("move", "fourth", "--first")
+    moved = run_pai("move", "fourth", "--first")
     assert (moved.stdout, moved.returncode) == ("job fourth is number 1 of its priority now\n", 0), moved.stderr
-    told = json.loads(pai("move", "second", "--after", "third", "--json").stdout)
+    told = json.loads(run_pai("move", "second", "--after", "third", "--json").stdout)
     assert [(job["id"].partition("~")[2], job["place"], job["was"]) for job in told["jobs"]] == [("second", 3, 2)]
 
     shell = InteractiveShell()
@@ -57,10 +51,10 @@ def test_moved_jobs_start_in_their_new_order(backend: Client, monkeypatch: pytes
     assert repr(again.result) == "job fourth is there already"
     assert "--before --after --first --last is required" in str(unsaid.error_in_exec)
 
-    refused = pai("move", "first", "--last")
+    refused = run_pai("move", "first", "--last")
     assert refused.returncode == 2
     assert "first does not wait for its turn" in refused.stderr
-    assert pai("move", "fourth").returncode == 2  # no place is named
+    assert run_pai("move", "fourth").returncode == 2  # no place is named
 
     order = ["first", "fourth", "third", "second"]
     while len(order) > 1:

@@ -18,6 +18,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.support.backend_process import Backend, backend
+from tests.support.warm_start import run_pai
 
 TIMEOUT_S = 120
 
@@ -41,10 +42,9 @@ class Shell:
         )
 
     def run(self, *words: str) -> tuple[int, str, str]:
-        with self.start(*words) as process:
-            out, said = process.communicate(timeout=TIMEOUT_S)
-        assert "Traceback" not in said, said
-        return process.returncode, out, said
+        done = run_pai(*words, env=self.env, cwd=self.work)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from IPython.utils.capture import capture_output
 
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
+from tests.support.warm_start import run_pai
 
 WAIT_S = 60
 
@@ -50,8 +50,7 @@ def environ(backend: Client, tmp_path: Path) -> dict[str, str]:
 
 
 def pai(environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=WAIT_S)
+    return run_pai(*words, env={**os.environ, **environ})
 
 
 def test_a_yaml_file_runs_to_its_end_from_the_shell(environ: dict[str, str], tmp_path: Path) -> None:

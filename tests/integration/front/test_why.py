@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from jupyter_pai.sync import Client
+from tests.support.warm_start import run_pai
 
 WAIT_S = 60
 
@@ -30,8 +28,7 @@ def test_a_job_without_room_is_explained_in_the_shell_and_in_a_notebook(
     monkeypatch.setenv("PAI_TOKEN", endpoint.token)
 
     def pai(*words: str) -> str:
-        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
-        done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=WAIT_S)
+        done = run_pai(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

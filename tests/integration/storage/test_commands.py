@@ -16,6 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from tests.support.backend_process import Backend, backend
+from tests.support.warm_start import run_pai
 
 OLD = 1_000_000_000  # 2001: long before any upload
 
@@ -36,9 +37,7 @@ class Shell:
         return [sys.executable, "-P", "-m", "jupyter_pai.cli", *words]
 
     def run(self, *words: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            self.command(*words), cwd=self.work, env=self.env, capture_output=True, text=True, timeout=90
-        )
+        done = run_pai(*words, cwd=self.work, env=self.env)
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout, done.stderr
 

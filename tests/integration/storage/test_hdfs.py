@@ -18,6 +18,7 @@ from pai_backend.storage.remote_files import RemoteFiles
 from pai_backend.storage.uris import parse
 from tests.support.files_contract import FilesContract, write
 from tests.support.hdfs import Hdfs
+from tests.support.warm_start import run_pai
 
 pytestmark = [pytest.mark.xdist_group("hdfs"), pytest.mark.timeout(180)]
 SCHEMES = ("hdfs", "webhdfs")
@@ -204,14 +205,8 @@ class TestTheDefaultFileSystem(FilesContract):
 def pai(user: str, work: Path, *words: str) -> tuple[int, str, str]:
     """Run ``pai`` as that user of HDFS. No backend is near: these places are reached without one."""
     base = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "jupyter_pai.cli", *words],
-        cwd=work,
-        env={**base, "HADOOP_USER_NAME": user, "PAI_URL": "http://127.0.0.1:1", "PAI_TOKEN": "none"},
-        capture_output=True,
-        text=True,
-        timeout=90,
-    )
+    env = {**base, "HADOOP_USER_NAME": user, "PAI_URL": "http://127.0.0.1:1", "PAI_TOKEN": "none"}
+    done = run_pai(*words, cwd=work, env=env)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
 
