@@ -17,9 +17,10 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias
 
-from bench import api, attacks, containers, documents, interactive, listing, local, nodes, panel, queue, scheduling
+from bench import api, attacks, containers, documents, interactive, listing, local, nodes, queue, scheduling
 from bench.figures import CannotRun, Figure, compare, load_floors, row
 from bench.kubernetes import following, reacting, scale, starting
+from bench.panel import figures as panel
 from bench.quality import figures as quality
 from bench.services import figures as services
 from bench.services import lasting, page

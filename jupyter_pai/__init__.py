@@ -39,8 +39,10 @@ def _jupyter_server_extension_points() -> list[dict[str, object]]:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register ``%pai`` and ``%%pai``, and what Tab offers behind them. Called by ``%load_ext jupyter_pai``."""
+    from jupyter_pai import jupyter_language, language
     from jupyter_pai.completion import complete
     from jupyter_pai.magics import PaiMagics
 
+    language.follow_jupyter(jupyter_language.locale())
     shell.register_magics(PaiMagics)
     shell.set_hook("complete_command", complete, str_key="%pai")

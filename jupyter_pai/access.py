@@ -31,6 +31,7 @@ from jupyter_pai.doctor.running import OpenSshRoute
 from jupyter_pai.errors import LOCKED_OUT, ClientError, Denied, NotFound
 from jupyter_pai.share_text import owner
 from jupyter_pai.wire_types import SshAnswer, SshEntry
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.certificates import Wanted
@@ -237,7 +238,11 @@ def _entry(answer: SshAnswer, role: str | None, index: int | None) -> SshEntry:
         if role in (None, entry["role"]) and index in (None, entry["index"]):
             return entry
     raise NotFound(
-        f"The job has no task {role or 'of any role'}, index {index if index is not None else 0}.",
+        Text(
+            "The job has no task {role}, index {index}.",
+            role=role or Text("of any role"),
+            index=index if index is not None else 0,
+        ),
         code="NoTaskError",
         hint="See its tasks with `pai show`.",
     )
@@ -285,9 +290,14 @@ def reach(
     entry = _entry(answer, role, index)
     if not entry["reachable"] and not _starts(answer):
         raise ClientError(
-            f"Task {entry['role']}-{entry['index']} is {entry['state']}; there is nothing to log in to.",
+            Text(
+                "Task {role}-{index} is {state}; there is nothing to log in to.",
+                role=entry["role"],
+                index=entry["index"],
+                state=Text(entry["state"]),
+            ),
             code="InvalidParametersError",
-            hint=f"Follow it with `pai status {job} --watch`.",
+            hint=Text("Follow it with `pai status {job} --watch`.", job=job),
         )
     files = ClusterFiles(root, cluster(client))
     if register:
@@ -328,7 +338,7 @@ def _asked(reached: Reached) -> Facts:
     facts, login = ask(OpenSshRoute(reached.files.config, reached.login.alias), fact.SYSTEM)
     if not login.worked:
         raise ClientError(
-            f"Login to {reached.login.alias} is not possible. {login.detail}",
+            Text("Login to {alias} is not possible. {detail}", alias=reached.login.alias, detail=login.detail),
             code="UnavailableError",
             hint="Run `pai doctor` to find out why.",
         )

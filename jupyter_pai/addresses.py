@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway, NotFound
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -32,7 +33,7 @@ def service_label(job: JobDetail, label: str | None) -> str:
         return label
     if not job["services"]:
         raise NotFound(
-            f"Job {job['name']} declares no service.",
+            Text("Job {name} declares no service.", name=job["name"]),
             code="NoServiceError",
             hint="Declare a port in its portList, or name a label.",
         )
@@ -83,7 +84,10 @@ def address_of(ticket: Ticket, endpoint: Endpoint) -> str:
         raise BackendAway(
             "The service uses addresses from the root of its host, so it does not work below the backend's path. "
             "It needs an address of its own.",
-            hint=f"Add --local: then a port of this machine leads to it. {_missing(ticket, endpoint)}",
+            hint=Text(
+                "Add --local: then a port of this machine leads to it. {otherwise}",
+                otherwise=_missing(ticket, endpoint),
+            ),
         )
     return urljoin(f"{endpoint.url}/", ticket["pathUrl"].lstrip("/"))
 
@@ -107,10 +111,12 @@ def _missing(ticket: Ticket, endpoint: Endpoint) -> str:
     host = own.hostname or ""
     if not _LOOPBACK.fullmatch(host):
         domain = host.partition(".")[2]
-        return f"Or add a wildcard DNS record, *.{domain}, that leads to the backend."
+        return Text("Or add a wildcard DNS record, *.{domain}, that leads to the backend.", domain=domain)
     if _LOOPBACK.fullmatch(urlsplit(endpoint.url).hostname or ""):
-        return f"Or forward the backend's port by the same number: ssh -L {own.port}:localhost:{own.port} SERVER"
-    return "Or let an administrator set api.service_domain to a domain whose names all lead to the backend."
+        return Text(
+            "Or forward the backend's port by the same number: ssh -L {port}:localhost:{port} SERVER", port=own.port
+        )
+    return Text("Or let an administrator set api.service_domain to a domain whose names all lead to the backend.")
 
 
 class _Below(urllib.request.HTTPRedirectHandler):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_pai import render
 from jupyter_pai.errors import Denied, NotFound
+from jupyter_pai.language import tr
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -25,7 +26,12 @@ def tell(client: Client, say: Callable[[str], None]) -> None:
 
 def text_of(found: AnnouncementWire) -> str:
     """An announcement, with who made it and until when."""
-    until = f" until {render.clock(found['until'])}" if found["until"] else ""
-    begins = found["noStartsFrom"]
-    held = f"\nFrom {render.clock(begins)} on no job starts; running jobs go on." if begins else ""
-    return f"Announced by {found['by']}{until}: {found['text']}{held}"
+    begins, by = found["noStartsFrom"], found["by"]
+    said = tr("Announced by {by}: {text}", by=by, text=found["text"])
+    if found["until"]:
+        said = tr(
+            "Announced by {by} until {time}: {text}", by=by, time=render.clock(found["until"]), text=found["text"]
+        )
+    if begins:
+        said += "\n" + tr("From {time} on no job starts; running jobs go on.", time=render.clock(begins))
+    return said

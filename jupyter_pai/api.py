@@ -30,6 +30,7 @@ from jupyter_pai.following import observe
 from jupyter_pai.log_text import incremental_decoder
 from jupyter_pai.wire import FINAL_STATES, LOG_PAGE_BYTES
 from jupyter_pai.wire_types import JobDetail, Summary, TaskMetrics, Why
+from pai_backend.model.text import Text
 
 MOST_POINTS = 10_080
 """Samples of a task that are asked for: all that are kept."""
@@ -54,7 +55,7 @@ def document_bytes(document: Document) -> tuple[bytes, str | None]:
         return path.read_bytes(), path.name
     except OSError as error:
         raise InvalidDocument(
-            f"{document} cannot be read: {error.strerror}.",
+            Text("{document} cannot be read: {strerror}.", document=document, strerror=error.strerror),
             code="InvalidParametersError",
             hint="Check the file's name.",
         ) from error
@@ -101,7 +102,7 @@ class AsyncJob:
             if not isinstance(item, bytes):
                 self.detail = item
         if not self.ended:
-            raise BackendAway(f"It is not known how {self.name} ended.")
+            raise BackendAway(Text("It is not known how {name} ended.", name=self.name))
         return self.detail
 
     async def logs(self, *, role: str | None = None, index: int | None = None, stream: str = "all") -> str:

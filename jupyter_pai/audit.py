@@ -10,6 +10,7 @@ from typing import cast
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.streams import decoded
 from jupyter_pai.wire_types import AuditChain, AuditEventWire, AuditPlace
+from pai_backend.model.text import Text
 
 BEGINNING: AuditPlace = {"position": 0, "hash": "0" * 64}
 """What stands before the first event."""
@@ -41,9 +42,20 @@ class ChainCheck:
             last = BEGINNING
         if last is not None:
             if position != last["position"] + 1:
-                raise Broken(f"Event {position} follows event {last['position']}: what was between is missing.")
+                raise Broken(
+                    Text(
+                        "Event {position} follows event {last}: what was between is missing.",
+                        position=position,
+                        last=last["position"],
+                    )
+                )
             if hash_of(event, last["hash"]) != event["hash"]:
-                raise Broken(f"Event {position} or the one before was changed: its hash is not that of its fields.")
+                raise Broken(
+                    Text(
+                        "Event {position} or the one before was changed: its hash is not that of its fields.",
+                        position=position,
+                    )
+                )
         self.last = {"position": position, "hash": event["hash"]}
         self.checked += 1
         self._pass(self.last)
@@ -53,12 +65,23 @@ class ChainCheck:
         if self._wanted:
             reached = 0 if self.last is None else self.last["position"]
             missing = min(self._wanted)
-            raise Broken(f"Event {missing} must be there and is not: the events go up to {reached}.")
+            raise Broken(
+                Text(
+                    "Event {missing} must be there and is not: the events go up to {reached}.",
+                    missing=missing,
+                    reached=reached,
+                )
+            )
 
     def _pass(self, place: AuditPlace) -> None:
         wanted = self._wanted.pop(place["position"], place["hash"])
         if wanted != place["hash"]:
-            raise Broken(f"Event {place['position']} is not the one that was there; all before may be changed.")
+            raise Broken(
+                Text(
+                    "Event {position} is not the one that was there; all before may be changed.",
+                    position=place["position"],
+                )
+            )
 
 
 def hash_of(event: AuditEventWire, before: str) -> str:
@@ -96,9 +119,13 @@ async def verify(api: AsyncClient, wanted: Iterable[AuditPlace] = ()) -> ChainCh
     agreed: dict[int, str] = {}
     for place in given:
         if agreed.setdefault(place["position"], place["hash"]) != place["hash"]:
-            raise Broken(f"Event {place['position']} has two hashes: the end of the chain was changed.")
+            raise Broken(
+                Text("Event {position} has two hashes: the end of the chain was changed.", position=place["position"])
+            )
     if ends["sealed"] is None and ends["head"]["position"]:
-        raise Broken("The end is not sealed. After an upgrade the next event seals it; else the seal was removed.")
+        raise Broken(
+            Text("The end is not sealed. After an upgrade the next event seals it; else the seal was removed.")
+        )
     root = ends["root"]
     check, is_cut = ChainCheck(root, [place for place in given if place["position"] >= root["position"]]), False
     async for some in every(api, root["position"]):
@@ -107,5 +134,10 @@ async def verify(api: AsyncClient, wanted: Iterable[AuditPlace] = ()) -> ChainCh
             is_cut |= event["type"] == "audit.cut" and event["subject"] == str(root["position"])
     check.end()
     if root["position"] and not is_cut:
-        raise Broken(f"The chain begins after event {root['position']}, and no event tells that it was cut there.")
+        raise Broken(
+            Text(
+                "The chain begins after event {position}, and no event tells that it was cut there.",
+                position=root["position"],
+            )
+        )
     return check

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from jupyter_pai import render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.errors import ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.log_text import cut_bytes, incremental_decoder
 from jupyter_pai.shown import CellFailure, JobFailed, Link, Shown
 from jupyter_pai.sync import Client
@@ -79,7 +80,7 @@ class MagicCell(Output):
         """Keep the text."""
         self._results.append(Shown(text))
 
-    def job(self, client: Client, job: JobDetail) -> None:
+    def job(self, client: Client, job: JobDetail, why: str = "") -> None:
         """Keep a live view."""
         self._results.append(JobView(client.api.endpoint, job))
 
@@ -112,7 +113,9 @@ class MagicCell(Output):
     def given_up(self, job: str) -> None:
         """End the cell."""
         self._log.close()
-        raise CellFailure(f"No longer waiting; the job keeps running. Stop it with %pai stop {job}") from None
+        raise CellFailure(
+            tr("No longer waiting; the job keeps running. Stop it with %pai stop {job}", job=job)
+        ) from None
 
     def ended(self, job: JobDetail) -> None:
         """End the cell when the job has not succeeded."""
@@ -125,7 +128,11 @@ class MagicCell(Output):
 
     def agreed(self, act: str, otherwise: str) -> bool:
         """End the cell, which cannot be asked."""
-        raise CellFailure("\n\n".join([*map(str, self._results), f"{otherwise} Give --yes to {act}."]))
+        raise CellFailure(
+            "\n\n".join(
+                [*map(str, self._results), tr("{otherwise} Give --yes to {act}.", otherwise=tr(otherwise), act=act)]
+            )
+        )
 
     def error(self, error: ClientError, *, source: str = "", name: str = "") -> None:
         """End the cell."""

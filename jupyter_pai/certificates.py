@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_pai import broker
 from jupyter_pai.errors import ClientError
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization import SSHCertificate
@@ -56,7 +57,7 @@ class Wanted:
             return self.identity.with_name(f"{self.identity.name}.pub").read_text(encoding="utf-8")
         except OSError as error:
             raise ClientError(
-                f"{self.identity}.pub cannot be read: {error.strerror}",
+                Text("{identity}.pub cannot be read: {strerror}", identity=self.identity, strerror=error.strerror),
                 code="InvalidParametersError",
                 hint="Make the key first: `pai ssh-config` does.",
             ) from None

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from jupyter_pai import contexts
+from jupyter_pai import contexts, language
 from jupyter_pai.commands import VERBS
 from jupyter_pai.commands.output import Output, abandon_stdout
 from jupyter_pai.commands.waiting import INTERRUPTED
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import AnyOrder, Run, add_verbs, parse
 
 
@@ -33,14 +35,14 @@ class _Version(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    whole = AnyOrder(prog="pai", description="Submit job documents and reach their tasks.")
-    whole.add_argument("--version", nargs=0, action=_Version, help="print the version")
+    whole = AnyOrder(prog="pai", description=tr("Submit job documents and reach their tasks."))
+    whole.add_argument("--version", nargs=0, action=_Version, help=tr("print the version"))
     common = argparse.ArgumentParser(add_help=False)
     context = common.add_argument(
-        "--context", metavar="NAME", help="another of your backends, as `pai context list` shows"
+        "--context", metavar="NAME", help=tr("another of your backends, as `pai context list` shows")
     )
     context.completer = contexts.completions  # type: ignore[attr-defined]  # argcomplete looks for it
-    common.add_argument("--json", action="store_true", help="print JSON on stdout, and nothing else there")
+    common.add_argument("--json", action="store_true", help=tr("print JSON on stdout, and nothing else there"))
     add_verbs(whole, VERBS.values(), common=[common])
     return whole
 
@@ -60,8 +62,18 @@ def _using(context: str | None) -> Iterator[None]:
                 os.environ["PAI_CONTEXT"] = before
 
 
+def _fit_language() -> None:
+    """Speak English where a stream's encoding has no Chinese; names that it lacks must not end the verb either."""
+    streams = [each for each in (sys.stdout, sys.stderr) if isinstance(each, io.TextIOWrapper)]
+    lacking = [each for each in streams if not language.can_be_encoded(each.encoding)]
+    language.keep_to_english(bool(lacking))
+    for each in lacking:
+        each.reconfigure(errors="backslashreplace")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns its exit code."""
+    _fit_language()
     whole = parser()
     if "_ARGCOMPLETE" in os.environ:
         import argcomplete

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import cast
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
@@ -27,6 +27,8 @@ from jupyter_pai.wire import ACTIVE_STATES, LOG_TIMED_BYTES
 from jupyter_pai.wire_types import (
     Announced,
     AnnouncementWire,
+    BudgetList,
+    BudgetWire,
     ClusterUseWire,
     Event,
     Info,
@@ -47,6 +49,7 @@ from jupyter_pai.wire_types import (
     Validation,
     Why,
 )
+from pai_backend.model.text import Text
 
 MEDIA_TYPE = "application/vnd.jupyter-pai+json"
 """Asks the backend for the shapes of ``wire_types``; without it, it answers in OpenPAI's."""
@@ -54,6 +57,7 @@ MEDIA_TYPE = "application/vnd.jupyter-pai+json"
 REQUEST_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+_BUDGETS = "/api/v2/budgets"
 _ANNOUNCEMENT = "/api/v2/announcement"
 CONCURRENT_REQUESTS = 64  # tornado's default of 10 would queue a relay's requests behind slow ones
 
@@ -81,13 +85,15 @@ class DocumentSource:
 
 def away(endpoint: Endpoint, reason: str) -> BackendAway:
     """The error for an address without an answer, or with one that is not to be trusted."""
-    hint = "Start the private one with `pai backend start`, or check PAI_URL."
+    hint = Text("Start the private one with `pai backend start`, or check PAI_URL.")
     if "CERTIFICATE_VERIFY_FAILED" in reason:
-        hint = (
+        hint = Text(
             "Check the name in PAI_URL. Where an authority of your own has signed its certificate, set SSL_CERT_FILE "
             "to a file with that one's certificate."
         )
-    return BackendAway(f"The backend at {endpoint.url} does not answer: {reason}.", hint=hint)
+    return BackendAway(
+        Text("The backend at {url} does not answer: {reason}.", url=endpoint.url, reason=reason), hint=hint
+    )
 
 
 def target(path: str, query: Query | None = None) -> str:
@@ -328,6 +334,18 @@ class AsyncClient:
         """GPU and CPU hours, told apart by some of user, vc, type, day, job and quota; of 30 days without ``since``."""
         times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at is not None}
         return cast(Usage, await self._json("GET", "/api/v2/usage", {"by": ",".join(by), **times}))
+
+    async def budgets(self) -> BudgetList:
+        """Budgets that concern the caller, and what of each is used; all for an administrator."""
+        return cast(BudgetList, await self._json("GET", _BUDGETS))
+
+    async def set_budget(self, budget: Mapping[str, Any]) -> BudgetWire:
+        """Set a budget, in the words of ``PUT /api/v2/budgets``. Raises Denied."""
+        return cast(BudgetWire, await self._json("PUT", _BUDGETS, value=dict(budget)))
+
+    async def remove_budget(self, budget: str) -> None:
+        """Remove the budget of this id. Raises Denied."""
+        await self.request("DELETE", f"{_BUDGETS}/{quote(budget, safe='')}")
 
     async def cluster_use(self) -> ClusterUseWire:
         """Virtual clusters, nodes and who uses them, as far as the caller may see it."""

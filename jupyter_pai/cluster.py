@@ -9,6 +9,7 @@ from urllib.parse import quote
 from jupyter_pai import streams
 from jupyter_pai.errors import BackendAway
 from jupyter_pai.wire_types import ClusterPlan, ConfigShown, ConfigVersionShown, OrphanShown
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
@@ -63,7 +64,7 @@ async def apply(api: AsyncClient, text: bytes, expected: int, patience_s: float 
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
         raise BackendAway(
-            f"Version {version} is recorded, but no controller has applied it yet.",
+            Text("Version {version} is recorded, but no controller has applied it yet.", version=version),
             hint="It takes effect when the controller is back; see `pai cluster history`.",
         ) from None
     return {**done, "inForce": True}

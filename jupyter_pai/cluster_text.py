@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jupyter_pai import render
-from jupyter_pai.errors import Fault, InvalidDocument
+from jupyter_pai.errors import Fault, InvalidDocument, worded
+from jupyter_pai.language import tr
 from jupyter_pai.wire_types import Fault as FaultWire
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.wire_types import (
@@ -39,50 +41,55 @@ def differences_text(change: ClusterChange) -> str:
 
 def _owned_text(clusters: Sequence[VcChange]) -> str:
     rows = [row for each in clusters for row in _owned_rows(each)]
-    return render.table(("VC", "CELLS", "BEFORE", "AFTER", ""), rows) if rows else "There are no virtual clusters."
+    return render.table(("VC", "CELLS", "BEFORE", "AFTER", ""), rows) if rows else tr("There are no virtual clusters.")
 
 
 def _owned_rows(vc: VcChange) -> Iterator[tuple[object, ...]]:
-    fate = "" if vc["existsBefore"] and vc["existsAfter"] else "goes" if vc["existsBefore"] else "is new"
-    yield vc["vc"], "GPUs in all", vc["gpusBefore"], vc["gpusAfter"], fate
+    fate = "" if vc["existsBefore"] and vc["existsAfter"] else tr("goes") if vc["existsBefore"] else tr("is new")
+    yield vc["vc"], tr("GPUs in all"), vc["gpusBefore"], vc["gpusAfter"], fate
     for each in vc["cells"]:
-        yield "", each["cell"], each["before"], each["after"], "" if each["before"] == each["after"] else "changes"
+        yield "", each["cell"], each["before"], each["after"], "" if each["before"] == each["after"] else tr("changes")
 
 
 def _node_lines(change: ClusterChange) -> list[str]:
     found = []
     for words, names in (
-        ("newly configured", change["addedNodes"]),
-        ("no longer configured", change["removedNodes"]),
+        (tr("Nodes newly configured"), change["addedNodes"]),
+        (tr("Nodes no longer configured"), change["removedNodes"]),
     ):
         if names:
-            more = f" and {len(names) - MOST_JOBS} more" if len(names) > MOST_JOBS else ""
-            found.append(f"Nodes {words}: {', '.join(render.safe(name) for name in names[:MOST_JOBS])}{more}")
+            listed = ", ".join(render.safe(name) for name in names[:MOST_JOBS])
+            if len(names) > MOST_JOBS:
+                listed = tr("{names} and {number} more", names=listed, number=len(names) - MOST_JOBS)
+            found.append(f"{words}: {listed}")
     return found
 
 
 def _jobs_text(change: ClusterChange) -> str:
     kinds: tuple[tuple[str, Sequence[JobEffect]], ...] = (
-        ("keeps running outside its quota: it may be preempted", change["lost"]),
-        ("is within its quota again", change["regained"]),
-        ("loses its reservation and is scheduled again", change["dropped"]),
-        ("runs on cells that are no longer configured", change["missing"]),
-        ("waits, and can never start", [each for each in change["impossible"] if not each["already"]]),
-        ("waits, and would start now", change["starts"]),
+        (tr("keeps running outside its quota: it may be preempted"), change["lost"]),
+        (tr("is within its quota again"), change["regained"]),
+        (tr("loses its reservation and is scheduled again"), change["dropped"]),
+        (tr("runs on cells that are no longer configured"), change["missing"]),
+        (tr("waits, and can never start"), [each for each in change["impossible"] if not each["already"]]),
+        (tr("waits, and would start now"), change["starts"]),
     )
     rows, notes = [], []
     for words, told in kinds:
         for each in told[:MOST_JOBS]:
-            why = f": {each['message']}" if each["message"] else ""
+            why = f": {tr(each['message'])}" if each["message"] else ""
             rows.append((each["job"], each["vc"], each["gpus"], f"{words}{why}"))
         if len(told) > MOST_JOBS:
-            notes.append(f"And {len(told) - MOST_JOBS} more of this kind: {words}.")
+            notes.append(tr("And {number} more of this kind: {words}.", number=len(told) - MOST_JOBS, words=words))
     stuck = sum(each["already"] for each in change["impossible"])
-    if stuck:
-        jobs = "job" if stuck == 1 else "jobs"
-        notes.append(f"{stuck} waiting {jobs} can never start with this configuration, as with the present one.")
+    if stuck == 1:
+        notes.append(tr("1 waiting job can never start with this configuration, as with the present one."))
+    elif stuck:
+        notes.append(
+            tr("{number} waiting jobs can never start with this configuration, as with the present one.", number=stuck)
+        )
     if not rows:
-        return "\n".join(["No job is affected.", *notes])
+        return "\n".join([tr("No job is affected."), *notes])
     return "\n".join([render.table(("JOB", "VC", "GPUS", "WHAT HAPPENS"), rows), *notes])
 
 
@@ -91,40 +98,69 @@ def warnings_text(warnings: Sequence[FaultWire]) -> str:
     lines = []
     for each in warnings:
         where = f"{each['line']}:{each['column']}: " if each["line"] else ""
-        lines.append(f"! {where}{render.safe(each['message'])} {render.safe(each['hint'])}".rstrip())
+        lines.append(
+            f"! {where}{render.safe(_said(each))} {render.safe(tr(worded(each, 'hint', 'hintWording')))}".rstrip()
+        )
     return "\n".join(lines)
+
+
+def _said(fault: FaultWire) -> str:
+    return tr(worded(fault, "message", "wording"))
 
 
 def faults_of(errors: Sequence[FaultWire]) -> InvalidDocument:
     """The faults of a plan as the error that they are."""
-    faults = [Fault(each["message"], each["path"], each["line"], each["column"], each["hint"]) for each in errors]
-    many = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
-    return InvalidDocument(f"The cluster configuration has {many}; nothing was changed.", faults=faults)
+    faults = [
+        Fault(
+            worded(each, "message", "wording"),
+            each["path"],
+            each["line"],
+            each["column"],
+            worded(each, "hint", "hintWording"),
+        )
+        for each in errors
+    ]
+    if len(faults) == 1:
+        return InvalidDocument("The cluster configuration has a fault; nothing was changed.", faults=faults)
+    said = Text("The cluster configuration has {number} faults; nothing was changed.", number=len(faults))
+    return InvalidDocument(said, faults=faults)
 
 
 def shown_text(shown: ConfigShown) -> str:
     """A version's head and its text."""
-    head = [f"# version {shown['version']}, {shown['state']}{_when(shown)}"]
+    named = tr("version {number}, {state}", number=shown["version"], state=tr(shown["state"]))
+    head = [f"# {named}{_when(shown)}"]
     if shown["newestVersion"] > shown["version"] and shown["state"] == "in force":
-        head.append(f"# version {shown['newestVersion']} is recorded and waits for the controller")
-    head.append(f"# {render.safe(shown['precedence'])}")
+        head.append(
+            "# " + tr("version {number} is recorded and waits for the controller", number=shown["newestVersion"])
+        )
+    head.append(f"# {render.safe(tr(shown['precedence']))}")
     return "\n".join([*head, shown["text"].rstrip("\n")])
 
 
 def _when(version: ConfigVersionShown) -> str:
     if version["origin"] == "derived":
-        return ": derived from the nodes"
-    source = "cluster.config" if version["origin"] == "setting" else f"applied by {render.safe(version['by'])}"
-    at = render.clock(version["since"]) or f"recorded {render.clock(version['recordedAt'])}"
-    return f" since {at}: {source}" if version["since"] else f", {at}: {source}"
+        return ": " + tr("derived from the nodes")
+    source = "cluster.config"
+    if version["origin"] != "setting":
+        source = tr("applied by {user}", user=render.safe(version["by"]))
+    if version["since"]:
+        return " " + tr("since {time}: {source}", time=render.clock(version["since"]), source=source)
+    return tr(", recorded {time}: {source}", time=render.clock(version["recordedAt"]), source=source)
 
 
 def orphans_text(found: Sequence[OrphanShown]) -> str:
     """Running tasks that the database does not know, and why each was not taken back."""
     if not found:
-        return "Every running task belongs to a job of the database."
+        return tr("Every running task belongs to a job of the database.")
     rows = [
-        (each["task"], each["state"], render.clock(each["seenAt"]), each["endedBy"] or "-", each["why"])
+        (
+            each["task"],
+            render.state_name(each["state"]),
+            render.clock(each["seenAt"]),
+            each["endedBy"] or "-",
+            tr(each["why"]),
+        )
         for each in found
     ]
     return render.table(("TASK", "STATE", "SEEN", "ENDED BY", "WHY IT IS AN ORPHAN"), rows)
@@ -133,11 +169,11 @@ def orphans_text(found: Sequence[OrphanShown]) -> str:
 def history_text(versions: Sequence[ConfigVersionShown]) -> str:
     """Versions, the newest first, with how many jobs each concerned."""
     if not versions:
-        return "There is no version yet: the configuration is derived from the nodes."
+        return tr("There is no version yet: the configuration is derived from the nodes.")
     rows = [
         (
             each["version"],
-            each["state"],
+            tr(each["state"]),
             each["by"] or "cluster.config",
             render.clock(each["recordedAt"]),
             render.clock(each["since"]),
@@ -152,9 +188,9 @@ def _counts(change: ClusterChange | None) -> str:
     if change is None:
         return ""
     kinds = (
-        ("lost quota", change["lost"]),
-        ("regained it", change["regained"]),
-        ("reservation dropped", change["dropped"]),
-        ("on cells that are no longer configured", change["missing"]),
+        (tr("{number} lost quota", number=len(change["lost"])), change["lost"]),
+        (tr("{number} regained it", number=len(change["regained"])), change["regained"]),
+        (tr("{number} reservation dropped", number=len(change["dropped"])), change["dropped"]),
+        (tr("{number} on cells that are no longer configured", number=len(change["missing"])), change["missing"]),
     )
-    return ", ".join(f"{len(jobs)} {words}" for words, jobs in kinds if jobs) or "none"
+    return ", ".join(words for words, jobs in kinds if jobs) or tr("none")

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from jupyter_pai.endpoint import LOCAL, client_file, context_file, contexts_dir, of_context, table_of
 from jupyter_pai.errors import ClientError
+from pai_backend.model.text import Text
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
 
@@ -47,9 +48,13 @@ class ContextRow:
 def check_name(name: str) -> str:
     """The name. Raises ClientError for one that no context may have."""
     if name == LOCAL or not _NAME.fullmatch(name):
-        why = "that is the private backend" if name == LOCAL else "write small letters, digits, dots and hyphens"
+        why = (
+            Text("that is the private backend")
+            if name == LOCAL
+            else Text("write small letters, digits, dots and hyphens")
+        )
         raise ClientError(
-            f"A context cannot be called {name!r}: {why}.",
+            Text("A context cannot be called {name}: {why}.", name=f"{name!r}", why=why),
             code="InvalidParametersError",
             hint="Give another name by --context.",
         )
@@ -105,9 +110,13 @@ def use(name: str) -> None:
     """Use a context from now on. Raises ClientError for one that there is not, and when an address would be lost."""
     if (lost := own_address()) and current() is None:
         raise ClientError(
-            f"{client_file()} has the address {lost} itself, which would be lost.",
+            Text(
+                "{client_file} has the address {lost} itself, which would be lost.",
+                client_file=client_file(),
+                lost=lost,
+            ),
             code="InvalidParametersError",
-            hint=f"Move the file to {context_file(name_for(lost))} first.",
+            hint=Text("Move the file to {lost} first.", lost=context_file(name_for(lost))),
         )
     if name == LOCAL:
         client_file().unlink(missing_ok=True)

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from jupyter_pai.endpoint import Endpoint, read_token
 from jupyter_pai.errors import BackendAway, BackendStartFailed, InvalidDocument
 from jupyter_pai.wire import ACTIVE_STATES
+from pai_backend.model.text import Text
 
 PROBE_TIMEOUT_S = 5.0
 START_TIMEOUT_S = 60.0  # a cold disk needs some seconds to read the libraries
@@ -98,7 +99,8 @@ class Embedded:
         endpoint = self.find()
         if endpoint is None:
             raise BackendAway(
-                f"No backend runs for {self.data_dir}.", hint="Start it with `pai backend start`, or set PAI_URL."
+                Text("No backend runs for {data_dir}.", data_dir=self.data_dir),
+                hint="Start it with `pai backend start`, or set PAI_URL.",
             )
         return endpoint
 
@@ -182,7 +184,11 @@ class Embedded:
             handle = os.open(self.data_dir / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise BackendStartFailed(
-                f"The data directory {self.data_dir} cannot be used: {error.strerror}.",
+                Text(
+                    "The data directory {data_dir} cannot be used: {strerror}.",
+                    data_dir=self.data_dir,
+                    strerror=error.strerror,
+                ),
                 hint="Set PAI_DATA_DIR to a directory that you may write to.",
             ) from error
         try:
@@ -201,8 +207,8 @@ class Embedded:
 
         if missing := missing_packages():
             raise BackendStartFailed(
-                f"The packages of a private backend are not installed: {', '.join(missing)}.",
-                hint=f"Run {INSTALL}, or set PAI_URL and PAI_TOKEN to use a backend elsewhere.",
+                Text("The packages of a private backend are not installed: {missing}.", missing=", ".join(missing)),
+                hint=Text("Run {install}, or set PAI_URL and PAI_TOKEN to use a backend elsewhere.", install=INSTALL),
             )
         self.log_dir.mkdir(mode=0o700, exist_ok=True)
         ready, ready_write = os.pipe()
@@ -230,7 +236,7 @@ class Embedded:
                 os.close(ready_write)
         endpoint = self.find()
         if endpoint is None:
-            raise self._start_failed(f"within {timeout_s:.0f} s" if not answered else "")
+            raise self._start_failed(Text("within {timeout_s} s", timeout_s=f"{timeout_s:.0f}") if not answered else "")
         return endpoint
 
     def _start_failed(self, when: str) -> BackendStartFailed:
@@ -238,10 +244,12 @@ class Embedded:
         words = ""
         with contextlib.suppress(OSError):
             words = log.read_bytes()[-LAST_WORDS_BYTES:].decode(errors="replace").strip()
-        last = words.splitlines()[-1] if words else "it printed nothing"
+        last = words.splitlines()[-1] if words else Text("it printed nothing")
         return BackendStartFailed(
-            f"The private backend did not become ready{' ' + when if when else ''}: {last}",
-            hint=f"Its logs are in {self.log_dir}.",
+            Text("The private backend did not become ready {when}: {last}", when=when, last=last)
+            if when
+            else Text("The private backend did not become ready: {last}", last=last),
+            hint=Text("Its logs are in {log_dir}.", log_dir=self.log_dir),
         )
 
     def _terminate(self, timeout_s: float) -> bool:
@@ -250,7 +258,10 @@ class Embedded:
             return False
         record = self._record("supervisor.json")
         if record is None:
-            raise BackendAway(f"A backend holds {self.data_dir} but does not give its process id.", hint="Try again.")
+            raise BackendAway(
+                Text("A backend holds {data_dir} but does not give its process id.", data_dir=self.data_dir),
+                hint="Try again.",
+            )
         pid = int(cast(int, record["pid"]))
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -259,8 +270,12 @@ class Embedded:
         while self._locked():
             if time.monotonic() > deadline:
                 raise BackendAway(
-                    f"The backend (process {pid}) did not end within {timeout_s:.0f} s.",
-                    hint=f"See the logs in {self.log_dir}.",
+                    Text(
+                        "The backend (process {pid}) did not end within {timeout_s} s.",
+                        pid=pid,
+                        timeout_s=f"{timeout_s:.0f}",
+                    ),
+                    hint=Text("See the logs in {log_dir}.", log_dir=self.log_dir),
                 )
             time.sleep(CHECK_INTERVAL_S)
         return True

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_pai.errors import InvalidDocument
+from pai_backend.model.text import Text
 
 APP = "jupyter-pai"
 JUPYTERHUB = "jupyterhub"
@@ -34,7 +35,7 @@ class Endpoint:
 
         if not is_http_url(self.url):
             raise InvalidDocument(
-                f"The backend's address {self.url!r} is not an http:// or https:// URL.",
+                Text("The backend's address {url} is not an http:// or https:// URL.", url=f"{self.url!r}"),
                 code="InvalidParametersError",
                 hint="Set PAI_URL, or url in client.toml, to an address such as https://pai.example.org",
             )
@@ -67,7 +68,7 @@ def backend_config(environ: Mapping[str, str] = os.environ) -> Path | None:
         path = Path(chosen).expanduser().absolute()
         if not path.is_file():
             raise InvalidDocument(
-                f"PAI_BACKEND_CONFIG names {path}, which is not a file.",
+                Text("PAI_BACKEND_CONFIG names {path}, which is not a file.", path=path),
                 code="InvalidParametersError",
                 hint="Correct the variable or unset it.",
             )
@@ -81,14 +82,14 @@ def read_token(path: Path) -> str:
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        reason = error.strerror if isinstance(error, OSError) else Text("it is not text")
         raise InvalidDocument(
-            f"The token file {path} cannot be read: {reason}.",
+            Text("The token file {path} cannot be read: {reason}.", path=path, reason=reason),
             code="InvalidParametersError",
             hint="Check PAI_TOKEN_FILE, or token_file in client.toml.",
         ) from error
     if not token:
-        raise InvalidDocument(f"The token file {path} is empty.", code="InvalidParametersError")
+        raise InvalidDocument(Text("The token file {path} is empty.", path=path), code="InvalidParametersError")
     return token
 
 
@@ -117,9 +118,9 @@ def _of_source(source: str, environ: Mapping[str, str]) -> str:
     """
     if source != JUPYTERHUB:
         raise InvalidDocument(
-            f"PAI_TOKEN_SOURCE={source} is not known.",
+            Text("PAI_TOKEN_SOURCE={source} is not known.", source=source),
             code="InvalidParametersError",
-            hint=f"It can be {JUPYTERHUB}.",
+            hint=Text("It can be {jupyterhub}.", jupyterhub=JUPYTERHUB),
         )
     token = environ.get("JUPYTERHUB_API_TOKEN", "")
     if not token:
@@ -161,12 +162,14 @@ def table_of(path: Path) -> dict[str, object]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidDocument(f"{path} cannot be read: {error}", code="InvalidParametersError") from error
+        raise InvalidDocument(
+            Text("{path} cannot be read: {error}", path=path, error=error), code="InvalidParametersError"
+        ) from error
     if set(table) == {"context"} and isinstance(table["context"], str):
         return table
     unknown = sorted(set(table) - {"url", "token", "token_file"})
     if unknown or not isinstance(table.get("url"), str):
-        problem = f"unknown key {unknown[0]!r}" if unknown else "url is missing"
+        problem = Text("unknown key {unknown}", unknown=f"{unknown[0]!r}") if unknown else Text("url is missing")
         raise InvalidDocument(
             f"{path}: {problem}.",
             code="InvalidParametersError",
@@ -182,7 +185,7 @@ def of_context(name: str) -> Endpoint | None:
     path = context_file(name)
     if "/" in name or not path.is_file():
         raise InvalidDocument(
-            f"There is no context {name!r}.",
+            Text("There is no context {name}.", name=f"{name!r}"),
             code="InvalidParametersError",
             hint="`pai context list` shows all; `pai login URL --context NAME` makes one.",
         )
@@ -199,12 +202,12 @@ def from_file(path: Path) -> Endpoint | None:
 
 def _endpoint_in(path: Path, table: Mapping[str, object]) -> Endpoint:
     if "context" in table:
-        raise InvalidDocument(f"{path}: url is missing.", code="InvalidParametersError")
+        raise InvalidDocument(Text("{path}: url is missing.", path=path), code="InvalidParametersError")
     token = str(table.get("token") or "")
     if not token and "token_file" in table:
         token = read_token((path.parent / str(table["token_file"])).expanduser())
     if not token:
-        raise InvalidDocument(f"{path}: token or token_file is missing.", code="InvalidParametersError")
+        raise InvalidDocument(Text("{path}: token or token_file is missing.", path=path), code="InvalidParametersError")
     return Endpoint(str(table["url"]).rstrip("/"), token)
 
 

@@ -13,9 +13,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+from pai_backend.model.text import Text
 
 OK, JOB_FAILED, USAGE, AWAY = 0, 1, 2, 3
 """Exit codes of ``pai``: fine, the job failed, usage or invalid document, backend away."""
@@ -50,11 +52,13 @@ EXIT_CODES = {
     "NoNotificationError": USAGE,
     "NoSecretError": USAGE,
     "NoCertificateError": USAGE,
+    "NoImageError": USAGE,
     "NoShareError": USAGE,
     "ReadOnlyJobError": USAGE,
     "NotFinishedJobError": USAGE,
     "NotWaitingJobError": USAGE,
     "OtherQueueError": USAGE,
+    "ImageInUseError": USAGE,
     "NoTagError": USAGE,
     "NoAddressError": USAGE,
     "NoTokenError": USAGE,
@@ -117,11 +121,21 @@ class ClientError(Exception):
             "code": self.code,
             "message": self.message,
             "errors": [
-                {"path": f.path, "message": f.message, "line": f.line, "column": f.column, "hint": f.hint}
+                {
+                    "path": f.path,
+                    "message": f.message,
+                    "line": f.line,
+                    "column": f.column,
+                    "hint": f.hint,
+                    "wording": _wording(f.message),
+                    "hintWording": _wording(f.hint),
+                }
                 for f in self.faults
             ],
             "hint": self.hint,
             "requestId": self.request_id,
+            "wording": _wording(self.message),
+            "hintWording": _wording(self.hint),
         }
 
 
@@ -172,6 +186,7 @@ _CLASSES: dict[str, type[ClientError]] = {
     "NoNotificationError": NotFound,
     "NoSecretError": NotFound,
     "NoCertificateError": NotFound,
+    "NoImageError": NotFound,
     "NoShareError": NotFound,
     "NoTagError": NotFound,
     "NoAddressError": NotFound,
@@ -193,20 +208,48 @@ _CLASSES: dict[str, type[ClientError]] = {
 }
 
 
+def worded(entry: Mapping[str, object], text: str, wording: str) -> str:
+    """The text of a body's member; with its template and arguments, where the backend sends them."""
+    english, made = str(entry.get(text) or ""), text_of(entry.get(wording))
+    return made if made == english else english
+
+
+def text_of(wording: object) -> Text | None:
+    """The text that a wording of the wire makes; None where the backend, of another version, sends no wording."""
+    if not isinstance(wording, dict) or not isinstance(template := wording.get("template"), str):
+        return None
+    arguments = wording.get("arguments")
+    given = arguments.items() if isinstance(arguments, dict) else ()
+    return Text(template, **{str(name): text_of(value) or str(value) for name, value in given})
+
+
+def _wording(text: str) -> dict[str, object] | None:
+    """The wire form of what :func:`text_of` made."""
+    if not isinstance(text, Text) or not text:
+        return None
+    arguments = {
+        name: (_wording(value) if isinstance(value, Text) else None) or str(value)
+        for name, value in text.arguments.items()
+    }
+    return {"template": text.template, "arguments": arguments}
+
+
 def _fault(item: object) -> Fault:
     entry = item if isinstance(item, dict) else {}
     line, column = entry.get("line"), entry.get("column")
     return Fault(
-        message=str(entry.get("message") or ""),
+        message=worded(entry, "message", "wording"),
         path=str(entry.get("path") or ""),
         line=line if isinstance(line, int) else None,
         column=column if isinstance(column, int) else None,
-        hint=str(entry.get("hint") or ""),
+        hint=worded(entry, "hint", "hintWording"),
     )
 
 
 HINTS = {
-    "UnauthorizedUserError": "Sign in again with `pai login URL`, or check PAI_TOKEN, PAI_TOKEN_FILE or client.toml.",
+    "UnauthorizedUserError": Text(
+        "Sign in again with `pai login URL`, or check PAI_TOKEN, PAI_TOKEN_FILE or client.toml."
+    ),
 }
 """Remedies for people at a shell or a notebook, where the backend's is for programs that use REST."""
 
@@ -214,17 +257,19 @@ HINTS = {
 def from_wire(status: int, body: object) -> ClientError:
     """The exception for a failed answer; bodies of other shapes (a proxy's page) still give a clear one."""
     if not isinstance(body, dict) or "code" not in body:
-        hint = "A proxy or another server answered instead of the backend. Check the address."
+        hint = Text("A proxy or another server answered instead of the backend. Check the address.")
         return ClientError(
-            f"The backend's address answered HTTP {status} without an error body.", status=status, hint=hint
+            Text("The backend's address answered HTTP {status} without an error body.", status=status),
+            status=status,
+            hint=hint,
         )
     code = str(body["code"])
     errors = body.get("errors")
     return _CLASSES.get(code, ClientError)(
-        str(body.get("message") or code),
+        worded(body, "message", "wording") or code,
         code=code,
         faults=[_fault(item) for item in errors] if isinstance(errors, list) else (),
-        hint=HINTS.get(code) or str(body.get("hint") or ""),
+        hint=HINTS.get(code) or worded(body, "hint", "hintWording"),
         status=status,
         request_id=str(body.get("requestId") or ""),
     )

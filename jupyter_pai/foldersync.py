@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from jupyter_pai.errors import BackendAway, ClientError
 from jupyter_pai.fs.code import IGNORE, walked
 from jupyter_pai.fs.places import wrong
+from pai_backend.model.text import Text
 
 Mark = tuple[int, int]
 """Size, and time of the last change in seconds: what rsync and sftp carry over."""
@@ -53,11 +54,15 @@ def planned(here: Listing, there: Listing, last: Listing, *, both: bool) -> Plan
 
     Raises ClientError when a side has lost all that it had.
     """
-    for name, listing in (("here", here), ("in the task", there)):
+    for name, listing in ((Text("here"), here), (Text("in the task"), there)):
         if not listing and len(last) >= SUSPICIOUS:
             raise wrong(
-                f"All {len(last):,} files are gone {name}; none is removed on the other side.",
-                "If that is meant, remove them there, too. Else bring the folder back.",
+                Text(
+                    "All {count} files are gone {name}; none is removed on the other side.",
+                    count=f"{len(last):,}",
+                    name=name,
+                ),
+                Text("If that is meant, remove them there, too. Else bring the folder back."),
             )
     plan = Plan()
     for path in sorted(here.keys() | there.keys() | last.keys()):
@@ -85,7 +90,7 @@ class Folder:
         from pathspec import GitIgnoreSpec
 
         if not root.is_dir():
-            raise wrong(f"{root} is not a directory.", "Name the folder to keep in step.")
+            raise wrong(Text("{root} is not a directory.", root=root), Text("Name the folder to keep in step."))
         self.root = root
         lines = [line for name in (".gitignore", IGNORE) for line in _lines(root / name)]
         self.ignored: Callable[[str], bool] = GitIgnoreSpec.from_lines(lines).match_file
@@ -134,9 +139,11 @@ class Task:
         """Output of a script of the shell there. Raises ClientError."""
         ran = subprocess.run([*self._login, script], input=data, capture_output=True, check=False)
         if ran.returncode == 255:
-            raise BackendAway(f"The login has ended: {_last(ran.stderr)}", hint="`pai doctor` finds out why.")
+            raise BackendAway(
+                Text("The login has ended: {stderr}", stderr=_last(ran.stderr)), hint="`pai doctor` finds out why."
+            )
         if ran.returncode:
-            raise ClientError(f"The task refuses: {_last(ran.stderr)}", code="UnknownError")
+            raise ClientError(Text("The task refuses: {stderr}", stderr=_last(ran.stderr)), code="UnknownError")
         return ran.stdout
 
     def open(self) -> bool:
@@ -154,7 +161,10 @@ class Task:
             if carries(path):
                 found[path] = (int(size), int(float(changed)))
         if len(found) > MOST_FILES:
-            raise wrong(f"{self.path} has more than {MOST_FILES:,} files.", f"Name what is not needed in {IGNORE}.")
+            raise wrong(
+                Text("{path} has more than {most_files} files.", path=self.path, most_files=f"{MOST_FILES:,}"),
+                Text("Name what is not needed in {ignore}.", ignore=IGNORE),
+            )
         return found
 
     def digests(self, paths: Sequence[str]) -> dict[str, str]:
@@ -186,7 +196,10 @@ class Task:
             check=False,
         )
         if ran.returncode not in (0, 24):  # 24: a file went away meanwhile, and is looked at again
-            raise BackendAway(f"rsync has failed: {_last(ran.stderr)}", hint="Run it again: it goes on where it was.")
+            raise BackendAway(
+                Text("rsync has failed: {stderr}", stderr=_last(ran.stderr)),
+                hint="Run it again: it goes on where it was.",
+            )
 
     def _by_sftp(self, root: Path, paths: Sequence[str], *, there: bool) -> None:
         folders = sorted({str(folder) for path in paths for folder in PurePosixPath(path).parents} - {"."})
@@ -205,14 +218,17 @@ class Task:
             command = ["sftp", "-q", *self._login[1:-1], "-b", batch.name, self._login[-1]]
             ran = subprocess.run(command, capture_output=True, check=False)
         if ran.returncode:
-            raise BackendAway(f"sftp has failed: {_last(ran.stderr)}", hint="Run it again: it goes on where it was.")
+            raise BackendAway(
+                Text("sftp has failed: {stderr}", stderr=_last(ran.stderr)),
+                hint="Run it again: it goes on where it was.",
+            )
         if not there:
             for path in paths:
                 (root / path).with_name(f".{Path(path).name}.pai-part").replace(root / path)
 
 
 def _last(said: bytes) -> str:
-    return (os.fsdecode(said).strip().splitlines() or ["no reason is given"])[-1]
+    return (os.fsdecode(said).strip().splitlines() or [Text("no reason is given")])[-1]
 
 
 def _nul(paths: Iterable[str]) -> bytes:

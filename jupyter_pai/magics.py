@@ -23,6 +23,8 @@ from jupyter_pai.commands.cells import CELL as CELL_VERB
 from jupyter_pai.commands.cells import FORM
 from jupyter_pai.commands.session import DocumentFile, read_document
 from jupyter_pai.errors import ClientError
+from jupyter_pai.help_text import complaint
+from jupyter_pai.language import tr
 from jupyter_pai.shown import CellFailure
 from jupyter_pai.verbs import AnyOrder, Argument, Run, Verb, add_verbs, parse
 
@@ -42,14 +44,9 @@ runs it in a job."""
 class _Parser(AnyOrder):
     """Tells of a mistake as magics do, where a shell's parser would end the process."""
 
-    def format_usage(self) -> str:
-        """As argparse; when it parses intermixed, it takes the text as a template."""
-        usage = super().format_usage()
-        return usage.replace("%", "%%") if self._within and self.usage is None else usage
-
     def error(self, message: str) -> NoReturn:
         """Called by argparse. Raises UsageError, which shows as one line."""
-        raise UsageError(f"{self.prog}: {message}; {self.prog} --help tells more")
+        raise UsageError(tr("{prog}: {message}; {prog} --help tells more", prog=self.prog, message=complaint(message)))
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Called by argparse behind the text of ``--help``."""
@@ -73,7 +70,7 @@ def parser(
             value = value_of(word[1:]) if is_variable else word
             if argument.document and word == CELL:
                 if cell is None:
-                    raise UsageError("there is no cell below this line: use %%pai")
+                    raise UsageError(tr("there is no cell below this line: use %%pai"))
                 return DocumentFile(cell.encode(), "cell", None)
             if argument.document:
                 return _document(value, word)
@@ -83,7 +80,7 @@ def parser(
         convert.__name__ = typed.__name__  # argparse names it when a value is wrong
         return convert
 
-    whole = _Parser(prog="%pai", description=HELP)
+    whole = _Parser(prog="%pai", description=tr(HELP))
     add_verbs(whole, verbs, conversion=conversion)
     return whole
 
@@ -121,7 +118,7 @@ class PaiMagics(Magics):
         except ClientError as error:
             raise CellFailure(render.error_text(error)) from None
         except KeyboardInterrupt:
-            raise CellFailure("Interrupted. Jobs keep running.") from None
+            raise CellFailure(tr("Interrupted. Jobs keep running.")) from None
         return shown.value
 
     def _parsed(self, line: str, cell: str | None) -> argparse.Namespace:
@@ -134,13 +131,13 @@ class PaiMagics(Magics):
             words[0] = "run-notebook"
         name = " ".join(words[:1])
         if name not in (*WORDS, "", "-h", "--help"):
-            raise UsageError(f"%pai {name}: no such verb; known: {', '.join(WORDS)}")
+            raise UsageError(tr("%pai {name}: no such verb; known: {words}", name=name, words=", ".join(WORDS)))
         if cell is not None and name == CELL_VERB.name:
             args = parse(parser(self._variable, cell, [CELL_VERB]), words)
             args.cell, args.namespace = cell, self._names
             return args
         if cell is not None and not _takes_document(words):
-            raise UsageError("%%pai takes a document or code: use %%pai submit or %%pai run")
+            raise UsageError(tr("%%pai takes a document or code: use %%pai submit or %%pai run"))
         words = words or ["--help"] if cell is None else [*words, CELL]
         return parse(parser(self._variable, cell), words)
 
@@ -153,4 +150,4 @@ class PaiMagics(Magics):
         try:
             return self._names[name]
         except KeyError:
-            raise UsageError(f"there is no variable {name!r}") from None
+            raise UsageError(tr("there is no variable {name}", name=f"{name!r}")) from None

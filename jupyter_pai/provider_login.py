@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_pai.errors import ClientError
+from jupyter_pai.language import tr
+from pai_backend.model.text import Text
 
 ANSWER_S = 30.0
 PATIENCE_S = 300.0
@@ -32,7 +34,7 @@ SLOWER_S = 5
 MOST_BYTES = 1_048_576
 _DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 _DONE = """<!doctype html><meta charset="utf-8"><title>pai</title>
-<p>{}</p><p>You can close this page.</p>"""
+<p>{}</p><p>{}</p>"""
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,16 @@ class Provider:
         issuer = str(told["issuer"])
         document = _asked(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if document.get("issuer") != issuer:
-            raise _failed(f"the issuer of {issuer} says to be {document.get('issuer')}")
+            raise _failed(
+                Text("the issuer of {issuer} says to be {other}", issuer=issuer, other=document.get("issuer"))
+            )
         return cls(issuer, str(told["clientId"]), " ".join(told["scopes"]), document)
 
     def endpoint(self, name: str) -> str:
         """An address of the provider. Raises ClientError without it."""
         found = self.document.get(name)
         if not isinstance(found, str):
-            raise _failed(f"{self.issuer} has no {name}")
+            raise _failed(Text("{issuer} has no {name}", issuer=self.issuer, name=name))
         return found
 
 
@@ -77,14 +81,19 @@ def by_browser(provider: Provider, show: Callable[[str], None]) -> str:
         }
         endpoint = provider.endpoint("authorization_endpoint")
         address = f"{endpoint}{'&' if '?' in endpoint else '?'}{urllib.parse.urlencode(query)}"
-        show(f"Sign in with a browser of this computer, or of another one with `pai login --device`:\n{address}")
+        show(
+            tr(
+                "Sign in with a browser of this computer, or of another one with `pai login --device`:\n{address}",
+                address=address,
+            )
+        )
         if _has_screen(os.environ):
             webbrowser.open(address)
         answer = waiting.answer()
     if answer.get("iss", provider.issuer) != provider.issuer:
-        raise _failed(f"the answer is of another provider, {answer['iss']}")
+        raise _failed(Text("the answer is of another provider, {iss}", iss=answer["iss"]))
     if "code" not in answer:
-        raise _failed(answer.get("error_description") or answer.get("error") or "there is no code in the answer")
+        raise _failed(answer.get("error_description") or answer.get("error") or Text("there is no code in the answer"))
     form = {
         "grant_type": "authorization_code",
         "code": answer["code"],
@@ -102,9 +111,15 @@ def by_code(provider: Provider, show: Callable[[str], None], pause: Callable[[fl
     form = {"client_id": provider.client_id, "scope": provider.scopes, **_challenge(verifier)}
     begun = _asked(provider.endpoint("device_authorization_endpoint"), form)
     if not {"device_code", "user_code", "verification_uri"} <= begun.keys():
-        raise _failed("there is no code in the answer")
+        raise _failed(Text("there is no code in the answer"))
     interval, end = float(begun.get("interval", 5)), time.monotonic() + float(begun.get("expires_in", PATIENCE_S))
-    show(f"Open {begun['verification_uri']} in any browser and enter the code {begun['user_code']}.")
+    show(
+        tr(
+            "Open {verification_uri} in any browser and enter the code {user_code}.",
+            verification_uri=begun["verification_uri"],
+            user_code=begun["user_code"],
+        )
+    )
     form = {
         "grant_type": _DEVICE,
         "device_code": str(begun["device_code"]),
@@ -121,7 +136,7 @@ def by_code(provider: Provider, show: Callable[[str], None], pause: Callable[[fl
             interval += SLOWER_S
         elif error != "authorization_pending":
             raise _failed(str(answer.get("error_description") or error))
-    raise _failed("the code has expired")
+    raise _failed(Text("the code has expired"))
 
 
 def _has_screen(environ: Mapping[str, str]) -> bool:
@@ -143,7 +158,9 @@ class _Waiting(http.server.HTTPServer):
         while self.found is None:
             self.timeout = end - time.monotonic()
             if self.timeout <= 0:
-                raise _failed(f"the browser has not come back within {PATIENCE_S:.0f} s")
+                raise _failed(
+                    Text("the browser has not come back within {patience_s} s", patience_s=f"{PATIENCE_S:.0f}")
+                )
             self.handle_request()
         return self.found
 
@@ -160,8 +177,8 @@ class _Back(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Security-Policy", "default-src 'none'")
         self.end_headers()
-        said = "pai goes on in your terminal." if fits else "This is not what pai waits for."
-        self.wfile.write(_DONE.format(said).encode())
+        said = tr("pai goes on in your terminal.") if fits else tr("This is not what pai waits for.")
+        self.wfile.write(_DONE.format(said, tr("You can close this page.")).encode())
         if fits:
             self.server.found = given
 
@@ -181,9 +198,9 @@ def _id_token(answer: Mapping[str, Any], nonce: str = "") -> str:
     """The ID token of an answer; the backend checks it. Raises ClientError when it is not of what was asked."""
     token = answer.get("id_token")
     if not isinstance(token, str):
-        raise _failed("there is no ID token in the answer")
+        raise _failed(Text("there is no ID token in the answer"))
     if nonce and _claims(token).get("nonce") != nonce:
-        raise _failed("the ID token is of another sign-in")
+        raise _failed(Text("the ID token is of another sign-in"))
     return token
 
 
@@ -199,7 +216,7 @@ def _claims(token: str) -> Mapping[str, Any]:
 def _asked(url: str, form: Mapping[str, str] | None = None, *, may_fail: bool = False) -> dict[str, Any]:
     """The JSON object at an address of the provider; to a POST with ``form``. Raises ClientError."""
     if not url.startswith(("https://", "http://")):
-        raise _failed(f"{url} is not an address")
+        raise _failed(Text("{url} is not an address", url=url))
     data = None if form is None else urllib.parse.urlencode(form).encode()
     request = urllib.request.Request(url, data, {"Accept": "application/json"})
     try:
@@ -208,12 +225,12 @@ def _asked(url: str, form: Mapping[str, str] | None = None, *, may_fail: bool = 
     except urllib.error.HTTPError as error:
         text = error.read(MOST_BYTES)
         if not may_fail:
-            raise _failed(f"{url} answers {error.code}: {_reason(text)}") from None
+            raise _failed(Text("{url} answers {code}: {text}", url=url, code=error.code, text=_reason(text))) from None
     except (OSError, ValueError) as error:
-        raise _failed(f"{url} does not answer: {error}", code="UnavailableError") from None
+        raise _failed(Text("{url} does not answer: {error}", url=url, error=error), code="UnavailableError") from None
     found = _object(text)
     if found is None:
-        raise _failed(f"{url} does not answer with a JSON object")
+        raise _failed(Text("{url} does not answer with a JSON object", url=url))
     return found
 
 
@@ -227,8 +244,10 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 def _reason(text: bytes) -> str:
     found = _object(text) or {}
-    return str(found.get("error_description") or found.get("error") or "no reason is given")[:200]
+    return str(found.get("error_description") or found.get("error") or Text("no reason is given"))[:200]
 
 
 def _failed(reason: str, code: str = "InvalidParametersError") -> ClientError:
-    return ClientError(f"The provider did not sign you in: {reason}.", code=code, hint="Try `pai login` again.")
+    return ClientError(
+        Text("The provider did not sign you in: {reason}.", reason=reason), code=code, hint="Try `pai login` again."
+    )

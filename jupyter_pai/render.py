@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from jupyter_pai.errors import ClientError, Fault
+from jupyter_pai.backend_words import ended
+from jupyter_pai.errors import ClientError, Fault, worded
 from jupyter_pai.excerpt import lines_to_show
+from jupyter_pai.language import language, tr
 from jupyter_pai.wire import FINAL_STATES, tasks_of
 from jupyter_pai.wire_types import (
     Change,
@@ -19,6 +21,7 @@ from jupyter_pai.wire_types import (
     Summary,
     TaskExitWire,
     TaskWire,
+    Told,
     Waiting,
     Why,
 )
@@ -38,13 +41,22 @@ def safe(text: str) -> str:
     return "".join(" " if char in "\r\n\t" else char for char in text if char.isprintable() or char in "\r\n\t")
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns aligned to the left, two spaces apart."""
-    cells = [[safe("" if cell is None else str(cell)) for cell in row] for row in [head, *rows]]
+def padded(text: str, columns: int) -> str:
+    """Text that takes at least so many columns."""
+    return text + " " * (columns - width(text))
+
+
+def aligned(*rows: tuple[str, str]) -> list[str]:
+    """Lines of a name and its value, the values below each other."""
+    size = max(width(name) for name, _ in rows)
+    return [f"  {padded(name, size)}  {value}" for name, value in rows]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns aligned to the left, two spaces apart; the head is translated, what is in the rows is not."""
+    cells = [[safe("" if cell is None else str(cell)) for cell in row] for row in [list(map(tr, head)), *rows]]
     widths = [max(width(row[column]) for row in cells) for column in range(len(head))]
-    lines = (
-        "  ".join(cell + " " * (size - width(cell)) for cell, size in zip(row, widths, strict=True)) for row in cells
-    )
+    lines = ("  ".join(padded(cell, size) for cell, size in zip(row, widths, strict=True)) for row in cells)
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -58,13 +70,28 @@ def clock(time: str | None) -> str:
 def state_words(job: Summary | JobDetail) -> str:
     """State with its phase, when the phase says more."""
     state, phase = job["state"], job["phase"]
-    return state if phase in ("", "ended", state.lower()) else f"{state} ({phase})"
+    if phase in ("", "ended", state.lower()):
+        return state_name(state)
+    return tr("{state} ({phase})", state=state_name(state), phase=tr(phase))
 
 
-def job_list(jobs: Sequence[Summary], shared: Mapping[str, str] = NONE, contexts: Mapping[str, str] = NONE) -> str:
-    """The list, a job a line; ``shared`` says with whom, by uid, and ``contexts`` where: columns when there are any."""
+def state_name(state: str) -> str:
+    """A job's or task's state, as a table shows it."""
+    return tr(state)
+
+
+def job_list(
+    jobs: Sequence[Summary],
+    shared: Mapping[str, str] = NONE,
+    contexts: Mapping[str, str] = NONE,
+    whys: Mapping[str, str] = NONE,
+) -> str:
+    """The list, a job a line; ``shared`` says with whom, by uid, and ``contexts`` where: columns when there are any.
+
+    ``whys`` are reasons in the user's language, by uid, in place of the list's own.
+    """
     if not jobs:
-        return "No jobs."
+        return tr("No jobs.")
     marked = any(job["uid"] in shared for job in jobs)
     rows = [
         (
@@ -76,7 +103,7 @@ def job_list(jobs: Sequence[Summary], shared: Mapping[str, str] = NONE, contexts
             job["totalGpuNumber"],
             clock(job["submissionTime"]),
             *([shared.get(job["uid"], "")] if marked else []),
-            job["why"],
+            whys.get(job["uid"]) or tr(job["why"]),
         )
         for job in jobs
     ]
@@ -88,31 +115,35 @@ def warning_lines(warnings: Sequence[DocumentWarning]) -> list[str]:
     """Warnings with their remedies."""
     lines = []
     for warning in warnings:
-        lines.append(f"! {safe(warning['message'])}")
+        lines.append(f"! {safe(tr(worded(warning, 'message', 'wording')))}")
         if warning["hint"]:
-            lines.append(f"  {safe(warning['hint'])}")
+            lines.append(f"  {safe(tr(worded(warning, 'hint', 'hintWording')))}")
     return lines
 
 
-def job_page(job: JobDetail) -> str:
-    """All about a job, for a terminal or the plain form of a cell."""
+def job_page(job: JobDetail, why: str = "") -> str:
+    """All about a job, for a terminal or the plain form of a cell; ``why`` in the user's language, where known."""
     lines = [f"{safe(job['name'])}: {state_words(job)}"]
     if description := job.get("description"):
         lines.append(f"  {safe(description)}")
     if doubt := job.get("doubt"):
-        lines.append(f"! {safe(doubt)}")
+        lines.append(f"! {safe(tr(doubt))}")
+    if warning := job.get("ruleWarning"):
+        lines.append(f"! {safe(tr(warning))}")
     if job["why"]:
-        lines.append(f"  {safe(job['why'])}")
+        lines.append(f"  {safe(why or tr(job['why']))}")
     if job["exit"]:
         lines += _exit_lines(job["exit"])
     if end := job.get("endAt"):
-        lines.append(f"  stopped at {clock(end)} if it is not done before: it may run no longer")
+        lines.append("  " + tr("stopped at {time} if it is not done before: it may run no longer", time=clock(end)))
     lines += idle_lines(job.get("idle"))
     if address := job.get("address"):
-        lines.append(f"  answers at the workspace name {address}")
-    lines.append(f"  submitted {clock(job['submissionTime'])} by {safe(job['username'])}, alias {job['alias']}")
+        lines.append("  " + tr("answers at the workspace name {address}", address=address))
+    submitted = {"time": clock(job["submissionTime"]), "user": safe(job["username"]), "alias": job["alias"]}
+    lines.append("  " + tr("submitted {time} by {user}, alias {alias}", **submitted))
     if job["retries"]:
-        lines.append(f"  {job['retries']} retries so far, now attempt {job['attempt'] + 1}")
+        tried = {"retries": job["retries"], "attempt": job["attempt"] + 1}
+        lines.append("  " + tr("{retries} retries so far, now attempt {attempt}", **tried))
     lines += ["  " + line for line in warning_lines(job["warnings"])]
     rows = [
         (
@@ -120,7 +151,7 @@ def job_page(job: JobDetail) -> str:
             task_state(task),
             task["node"],
             " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items()),
-            "" if task["exit"] is None else f"{task['exit']['status']} {task['exit']['message']}".strip(),
+            "" if task["exit"] is None else f"{task['exit']['status']} {ended(task['exit']['message'])}".strip(),
         )
         for task in tasks_of(job)
     ]
@@ -149,29 +180,29 @@ def _caret(source: Sequence[str | None], fault: Fault) -> list[str]:
 
 def error_text(error: ClientError, *, source: str = "", name: str = "") -> str:
     """An error as short lines: place, reason, remedy, with the place in the document marked."""
-    lines, excerpts = [safe(error.message)], lines_to_show(source)
+    lines, excerpts = [safe(tr(error.message))], lines_to_show(source)
     for fault in error.faults:
         position = ":".join(str(part) for part in (name, fault.line, fault.column) if part not in (None, ""))
         where = " ".join(part for part in (position, fault.path) if part)
-        lines.append(f"  {where}: {safe(fault.message)}" if where else f"  {safe(fault.message)}")
+        lines.append(f"  {where}: {safe(tr(fault.message))}" if where else f"  {safe(tr(fault.message))}")
         lines += _caret(excerpts, fault)
         if fault.hint:
-            lines.append(f"    {safe(fault.hint)}")
+            lines.append(f"    {safe(tr(fault.hint))}")
     if error.hint and error.hint not in {fault.hint for fault in error.faults}:
-        lines.append(f"  {safe(error.hint)}")
+        lines.append(f"  {safe(tr(error.hint))}")
     return "\n".join(lines)
 
 
 def task_state(task: TaskWire) -> str:
     """What a task is doing, or how it ended; of a kept one until when."""
     if task["keptUntil"]:
-        return f"{task['phase']} until {clock(task['keptUntil'])}"
-    return task["phase"] if task["phase"] != "ended" else task["state"]
+        return tr("{phase} until {time}", phase=tr(task["phase"]), time=clock(task["keptUntil"]))
+    return tr(task["phase"]) if task["phase"] != "ended" else state_name(task["state"])
 
 
-def status_text(job: JobDetail) -> str:
+def status_text(job: JobDetail, why: str = "") -> str:
     """The state in a line, and of a failure its exit status, what it means and what can be done."""
-    lines = [state_line(job)]
+    lines = [state_line(job, why)]
     if job["exit"]:
         lines += _exit_lines(job["exit"])
     else:
@@ -185,94 +216,114 @@ def idle_lines(idle: IdleWire | None) -> list[str]:
     if idle is None or idle["since"] is None:
         return []
     if idle["sentence"]:
-        return [f"  {safe(idle['sentence'])}"]
-    used = f", last by {idle['usedBy']}" if idle["usedBy"] else ""
-    return [f"  not used since {clock(idle['since'])}{used}; unless it is, it is stopped at {clock(idle['stopAt'])}"]
+        return [f"  {safe(tr(idle['sentence']))}"]
+    known = {"since": clock(idle["since"]), "stop": clock(idle["stopAt"])}
+    if user := idle["usedBy"]:
+        said = tr("not used since {since}, last by {user}; unless it is, it is stopped at {stop}", user=user, **known)
+    else:
+        said = tr("not used since {since}; unless it is, it is stopped at {stop}", **known)
+    return [f"  {said}"]
 
 
 def _exit_lines(exit_: JobExit | TaskExitWire | None, whose: str = "") -> list[str]:
     if exit_ is None:
         return []
     remedy = exit_.get("remedy")
-    said = f"  {whose}exit status {exit_['status']}: {safe(exit_['message'])}"
-    return [said, f"  {safe(remedy)}"] if remedy else [said]
+    said = f"  {whose}{safe(exit_words(exit_))}"
+    return [said, f"  {safe(tr(remedy))}"] if remedy else [said]
+
+
+def exit_words(exit_: JobExit | TaskExitWire) -> str:
+    """The exit status and what it means."""
+    return tr("exit status {status}: {message}", status=exit_["status"], message=ended(exit_["message"]))
 
 
 def why_text(why: Why) -> str:
     """Why a job waits, who holds what it needs, and what would start it now."""
     waiting = why["waiting"]
     if waiting is None:
-        said = why["sentence"] or ("it does not wait" if why["state"] != "WAITING" else "nothing is known yet")
-        doubt = f"\n! {safe(doubted)}" if (doubted := why.get("doubt")) else ""
+        said = tr(why["sentence"]) or (
+            tr("it does not wait") if why["state"] != "WAITING" else tr("nothing is known yet")
+        )
+        doubt = f"\n! {safe(tr(doubted))}" if (doubted := why.get("doubt")) else ""
         return f"{safe(why['id'])}: {safe(said)}{doubt}"
-    lines = [f"{safe(why['id'])}: {safe(waiting['texts']['en']['sentence'])}", *waiting_lines(waiting)]
+    lines = [f"{safe(why['id'])}: {safe(told_in_language(waiting['texts'])['sentence'])}", *waiting_lines(waiting)]
     if not why["current"]:
-        lines.append(f"  As of {clock(why['asOf'])}: the controller does not answer now.")
+        lines.append("  " + tr("As of {time}: the controller does not answer now.", time=clock(why["asOf"])))
     holders = [(each["group"], each["user"], each["vc"], each["priority"], each["gpus"]) for each in waiting["holders"]]
     if holders:
         lines += ["", table(("HELD BY", "USER", "VC", "PRIORITY", "GPUS"), holders)]
     return "\n".join(lines)
 
 
+def told_in_language(texts: Mapping[str, Told]) -> Told:
+    """The words of the user's language; English where a backend of another release has no others."""
+    return texts.get(language()) or texts["en"]
+
+
 def waiting_lines(waiting: Waiting) -> list[str]:
     """What would help a waiting job, its place in the queue, and when it is expected to start."""
-    told = waiting["texts"]["en"]
-    lines = [f"  {safe(told['remedy'])}"]
-    lines.append(f"  {waiting['position']} of {waiting['waiting']} in the queue of {safe(waiting['vc'])}")
+    told = told_in_language(waiting["texts"])
+    place = {"position": waiting["position"], "number": waiting["waiting"], "vc": safe(waiting["vc"])}
+    lines = [f"  {safe(told['remedy'])}", "  " + tr("{position} of {number} in the queue of {vc}", **place)]
     if waiting["startsAt"]:
-        lines.append(f"  starts about {clock(waiting['startsAt'])}. {safe(told['estimate'])}".rstrip())
-    return lines + [f"  or: {change_words(change)}" for change in waiting["changes"][1:]]
+        starts = {"time": clock(waiting["startsAt"]), "estimate": safe(told["estimate"])}
+        lines.append("  " + tr("starts about {time}. {estimate}", **starts).rstrip())
+    return lines + ["  " + tr("or: {change}", change=change_words(change)) for change in waiting["changes"][1:]]
 
 
 def change_words(change: Change) -> str:
     """A change with which the job would start, without saying so."""
     match change["kind"]:
         case "type":
-            return f"GPU type {safe(change['leafType'])}"
+            return tr("GPU type {type}", type=safe(change["leafType"]))
         case "virtual-cluster":
-            return f"virtual cluster {safe(change['vc'])}"
+            return tr("virtual cluster {vc}", vc=safe(change["vc"]))
+        case "fewer-tasks" if change["after"] == 1:
+            return tr("1 task instead of {before}", before=change["before"])
         case "fewer-tasks":
-            return f"{_counted(change['after'], 'task')} instead of {change['before']}"
+            return tr("{after} tasks instead of {before}", after=change["after"], before=change["before"])
+        case "smaller-tasks" if change["after"] == 1:
+            return tr("1 GPU a task instead of {before}", before=change["before"])
         case "smaller-tasks":
-            return f"{_counted(change['after'], 'GPU')} a task instead of {change['before']}"
+            return tr("{after} GPUs a task instead of {before}", after=change["after"], before=change["before"])
         case "opportunistic":
-            return "as an opportunistic job, which may be preempted"
+            return tr("as an opportunistic job, which may be preempted")
         case "anywhere":
-            return f"not within one {safe(change['detail'])}"
+            return tr("not within one {cell}", cell=safe(change["detail"]))
         case "drop-label":
-            return f"without asking for the label {safe(change['detail'])} of nodes"
+            return tr("without asking for the label {label} of nodes", label=safe(change["detail"]))
         case "tolerate":
-            return f"an administrator lets it tolerate the taint {safe(change['detail'])}"
+            return tr("an administrator lets it tolerate the taint {taint}", taint=safe(change["detail"]))
         case "uncordon":
-            return f"an administrator uncordons {safe(', '.join(change['nodes']))}"
+            return tr("an administrator uncordons {nodes}", nodes=safe(", ".join(change["nodes"])))
         case other:
             return safe(other)
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
-def state_line(job: JobDetail) -> str:
-    """One line for a change of state while waiting."""
+def state_line(job: JobDetail, why: str = "") -> str:
+    """One line for a change of state while waiting; ``why`` in the user's language, where known."""
     text = f"{safe(job['name'])}: {state_words(job)}"
-    return f"{text}: {safe(job['why'])}" if job["why"] else text
+    return f"{text}: {safe(why or tr(job['why']))}" if job["why"] else text
 
 
 def stop_line(job: JobDetail) -> str:
     """The answer to a stop request: the job may not have heard of it yet, so its state would confuse."""
-    return state_line(job) if job["state"] in FINAL_STATES else f"{safe(job['name'])}: asked to stop"
+    return state_line(job) if job["state"] in FINAL_STATES else tr("{name}: asked to stop", name=safe(job["name"]))
 
 
 def verdict(job: JobDetail) -> str:
     """How a job ended, in one sentence, and a line with the remedy where there is one."""
-    text = f"{safe(job['name'])} {job['state'].lower()}"
-    exit_ = job["exit"]
+    exit_, name, state = job["exit"], safe(job["name"]), tr(job["state"].lower())
     if exit_ is None:
-        return text
-    task = ""
-    if exit_["role"] is not None:  # an exit of a whole role names no task of it
-        task = f" in {exit_['role']}" + (f"-{exit_['index']}" if exit_["index"] is not None else "")
-    said = f"{text}{task} with exit status {exit_['status']}: {safe(exit_['message'])}".rstrip(": ")
+        return f"{name} {state}"
+    known = {"name": name, "state": state, "status": exit_["status"]}
+    if exit_["role"] is None:
+        said = tr("{name} {state} with exit status {status}", **known)
+    else:  # an exit of a whole role names no task of it
+        task = exit_["role"] if exit_["index"] is None else f"{exit_['role']}-{exit_['index']}"
+        said = tr("{name} {state} in {task} with exit status {status}", task=task, **known)
+    if message := safe(ended(exit_["message"])):
+        said = f"{said}: {message}"
     remedy = exit_.get("remedy")
-    return f"{said}\n  {safe(remedy)}" if remedy else said
+    return f"{said}\n  {safe(tr(remedy))}" if remedy else said

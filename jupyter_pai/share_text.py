@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jupyter_pai.render import clock, job_list, table
+from jupyter_pai.language import tr
+from jupyter_pai.render import NONE, clock, job_list, table
 
 if TYPE_CHECKING:
     from jupyter_pai.broker import Shares
     from jupyter_pai.wire_types import ShareWire, Summary
-
-ENDS_WITH_JOB = "the job's end"
 
 
 def owner(share: ShareWire) -> str:
@@ -22,20 +21,23 @@ def owner(share: ShareWire) -> str:
 def only_words(share: ShareWire) -> str:
     """What it allows."""
     if share.get("isLink"):
-        return f"reading {' '.join(share['services'])}"
-    return " ".join(share["only"]) or "everything"
+        return tr("reading {services}", services=" ".join(share["services"]))
+    return " ".join(share["only"]) or tr("everything")
 
 
 def until(share: ShareWire) -> str:
     """When it ends by itself."""
-    return clock(share["expiresAt"]) or ENDS_WITH_JOB
+    return clock(share["expiresAt"]) or tr("the job's end")
 
 
 def share_line(share: ShareWire) -> str:
     """One share of a job."""
     if share.get("isLink"):
-        return f"{share['job']}  {share['user']}  {only_words(share)}  until {until(share)}"
-    return f"{share['job']}  ssh name {share['alias']}  with {share['user']}  {only_words(share)}  until {until(share)}"
+        parts = [share["job"], share["user"]]
+    else:
+        named = tr("ssh name {alias}", alias=share["alias"]), tr("with {user}", user=share["user"])
+        parts = [share["job"], *named]
+    return "  ".join([*parts, only_words(share), tr("until {time}", time=until(share))])
 
 
 def received_text(shares: Sequence[ShareWire]) -> str:
@@ -53,13 +55,16 @@ def given_text(shares: Sequence[ShareWire]) -> str:
 def shares_text(shares: Shares) -> str:
     """Both, for people."""
     parts = [received_text(shares["received"]), given_text(shares["given"])]
-    return "\n\n".join(part for part in parts if part) or "Nothing is shared."
+    return "\n\n".join(part for part in parts if part) or tr("Nothing is shared.")
 
 
-def listed(jobs: Sequence[Summary], shares: Shares, *, chosen: bool = False) -> str:
-    """A list of jobs that says which are shared and, unless jobs were ``chosen``, what others share with the reader."""
+def listed(jobs: Sequence[Summary], shares: Shares, whys: Mapping[str, str] = NONE, *, chosen: bool = False) -> str:
+    """A list of jobs that says which are shared and, unless jobs were ``chosen``, what others share with the reader.
+
+    ``whys`` are reasons in the user's language, by uid.
+    """
     received = "" if chosen else received_text(shares["received"])
-    return "\n\n".join(part for part in (job_list(jobs, sharers(shares["given"])), received) if part)
+    return "\n\n".join(part for part in (job_list(jobs, sharers(shares["given"]), whys=whys), received) if part)
 
 
 def sharers(shares: Sequence[ShareWire]) -> dict[str, str]:

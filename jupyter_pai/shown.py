@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import urljoin
 
+from jupyter_pai.language import tr
 from jupyter_pai.render import clock
 from jupyter_pai.widgets.html import link
 from jupyter_pai.wire_types import Ticket
@@ -52,4 +53,4 @@ class Link:
         return self.url
 
     def _repr_html_(self) -> str:
-        return f"{link(self.url)} (once, until {escape(clock(self.expires_at))})"
+        return tr("{link} (once, until {time})", link=link(self.url), time=escape(clock(self.expires_at)))

@@ -16,6 +16,7 @@ from tornado.websocket import WebSocketClientConnection, WebSocketError, websock
 
 from jupyter_pai.errors import BackendAway, ClientError, from_wire
 from jupyter_pai.wire_types import Event, LogTimes, PlacedEvent
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
@@ -111,7 +112,13 @@ async def _one_connection(client: AsyncClient, path: str, query: Query) -> Async
     finally:
         connection.close()
     if (connection.close_code, connection.close_reason) != COMPLETE:
-        raise BackendAway(f"The stream from {client.endpoint.url} broke off (close code {connection.close_code}).")
+        raise BackendAway(
+            Text(
+                "The stream from {url} broke off (close code {close_code}).",
+                url=client.endpoint.url,
+                close_code=connection.close_code,
+            )
+        )
 
 
 async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterator[Event]:

@@ -8,6 +8,7 @@ from typing import Final
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.errors import ClientError, NameTaken
 from jupyter_pai.wire_types import JobDetail
+from pai_backend.model.text import Text
 
 MAX_TRIES = 1000
 _NUMBERED: Final = re.compile(r"(.*?)(?:_([1-9]\d{0,2}))?", re.DOTALL)
@@ -46,9 +47,9 @@ async def clone(client: AsyncClient, job: JobDetail, name: str | None = None) ->
     source = await client.source(job["uid"])
     if source.is_masked:
         raise ClientError(
-            f"The secrets in the document of {job['id']} are masked.",
+            Text("The secrets in the document of {id} are masked.", id=job["id"]),
             code="InvalidParametersError",
-            hint=f"Save it (`pai config {job['id']}`), type them in, and submit that.",
+            hint=Text("Save it (`pai config {id}`), type them in, and submit that.", id=job["id"]),
         )
     if name is not None:
         return await client.submit(source.data, name=name)
@@ -70,4 +71,7 @@ async def _numbered(
             return await client.submit(document, name=f"{stem}_{number}", filename=filename, address=address)
         except NameTaken:
             continue
-    raise NameTaken(f"{stem} and {MAX_TRIES} names made from it are taken.", hint="Choose one with --name.")
+    raise NameTaken(
+        Text("{stem} and {max_tries} names made from it are taken.", stem=stem, max_tries=MAX_TRIES),
+        hint="Choose one with --name.",
+    )

@@ -20,8 +20,10 @@ import yaml
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.errors import ClientError, NotFound
 from jupyter_pai.fs.places import wrong
+from jupyter_pai.language import tr
 from jupyter_pai.streams import decoded
 from jupyter_pai.wire_types import JobDetail, Summary
+from pai_backend.model.text import Text
 
 MOST_JOBS = 256
 AT_ONCE = 8
@@ -35,16 +37,16 @@ def axis(text: str) -> tuple[str, tuple[str, ...]]:
     """``lr=0.1,0.01`` or ``seed=1..5``. Raises ValueError."""
     name, equals, rest = text.partition("=")
     if not equals or not name.isidentifier():
-        raise ValueError(f"{text!r} is not NAME=VALUE,VALUE or NAME=FIRST..LAST")
+        raise ValueError(Text("{text} is not NAME=VALUE,VALUE or NAME=FIRST..LAST", text=f"{text!r}"))
     if found := _RANGE.fullmatch(rest):
         first, last = int(found[1]), int(found[2])
         if abs(last - first) >= MOST_JOBS:
-            raise ValueError(f"{text!r} has more than {MOST_JOBS} values")
+            raise ValueError(Text("{text} has more than {most_jobs} values", text=f"{text!r}", most_jobs=MOST_JOBS))
         step = 1 if last >= first else -1
         return name, tuple(str(number) for number in range(first, last + step, step))
     values = tuple(value.strip() for value in rest.split(","))
     if len(set(values)) < len(values) or "" in values:
-        raise ValueError(f"{text!r} has an empty value, or one twice")
+        raise ValueError(Text("{text} has an empty value, or one twice", text=f"{text!r}"))
     return name, values
 
 
@@ -67,7 +69,12 @@ def members(document: bytes, axes: Mapping[str, Sequence[str]], name: str, paral
     for each in axes.values():
         count *= len(each)
     if count > MOST_JOBS:
-        raise wrong(f"The sweep would have {count:,} jobs; {MOST_JOBS} are the most.", "Use fewer values.")
+        raise wrong(
+            Text(
+                "The sweep would have {count} jobs; {most_jobs} are the most.", count=f"{count:,}", most_jobs=MOST_JOBS
+            ),
+            Text("Use fewer values."),
+        )
     text = document.decode("utf-8-sig", "replace")
     sweep = name or f"{_name(text)}-{secrets.token_hex(2)}"
     made = []
@@ -88,10 +95,11 @@ def _tree(text: str) -> dict[str, Any]:
         tree = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, yaml.BaseLoader)
     except (ValueError, yaml.YAMLError) as error:
         raise wrong(
-            f"The document cannot be read for a sweep: {error}", "It is JSON without comments, or YAML."
+            Text("The document cannot be read for a sweep: {error}", error=error),
+            Text("It is JSON without comments, or YAML."),
         ) from error
     if not isinstance(tree, dict):
-        raise wrong("The document is not an object.", "`pai validate` tells more.")
+        raise wrong(Text("The document is not an object."), Text("`pai validate` tells more."))
     return tree
 
 
@@ -102,8 +110,8 @@ def _changed(text: str, values: Values, sweep: str, parallel: int | None) -> byt
     place = "parameters" if "protocolVersion" in tree or "protocol_version" in tree else "jobEnvs"
     given = tree.get(place) or {}
     if place == "parameters" and (missing := [name for name in values if name not in given]):
-        known = f"It has: {', '.join(given)}." if given else "It has none."
-        raise wrong(f"The document has no parameter {missing[0]}.", known)
+        known = Text("It has: {given}.", given=", ".join(given)) if given else Text("It has none.")
+        raise wrong(Text("The document has no parameter {missing}.", missing=missing[0]), known)
     if text.lstrip().startswith("{"):
         numbers = {name: _number(value) for name, value in values.items()}
         extras = tree.get("extras") or {}
@@ -129,7 +137,10 @@ def _number(text: str) -> object:
 def _set(node: yaml.Node, path: Sequence[str], value: str) -> None:
     """Set a member of a tree of YAML, whose other scalars stay as they are written."""
     if not isinstance(node, yaml.MappingNode):
-        raise wrong(f"The document has something else than an object at {path[0]}.", "`pai validate` tells more.")
+        raise wrong(
+            Text("The document has something else than an object at {path}.", path=path[0]),
+            Text("`pai validate` tells more."),
+        )
     name, rest = path[0], path[1:]
     for number, (key, member) in enumerate(node.value):
         if key.value == name:
@@ -160,7 +171,14 @@ async def submit(client: AsyncClient, sweep: Sequence[Member], say: Callable[[st
             jobs.append(await client.submit(member.document, name=member.name, secrets_of=member.secrets_of))
         except ClientError:
             if jobs:
-                say(f"Submitted before this: {len(jobs)} of {len(sweep)} jobs, up to {jobs[-1]['name']}.")
+                say(
+                    tr(
+                        "Submitted before this: {number} of {total} jobs, up to {name}.",
+                        number=len(jobs),
+                        total=len(sweep),
+                        name=jobs[-1]["name"],
+                    )
+                )
             raise
     return jobs
 
@@ -189,7 +207,10 @@ async def find(client: AsyncClient, name: str) -> list[SweptJob]:
     trees = [_tree(each.decode("utf-8-sig", "replace")) for each in documents]
     of_it = [place for place, tree in enumerate(trees) if _of(tree) == name]
     if not of_it:
-        raise NotFound(f"There is no sweep {name}.", hint="`pai list --keyword NAME` shows jobs; theirs end with -001.")
+        raise NotFound(
+            Text("There is no sweep {name}.", name=name),
+            hint="`pai list --keyword NAME` shows jobs; theirs end with -001.",
+        )
     given = [{**(trees[place].get("parameters") or {}), **(trees[place].get("jobEnvs") or {})} for place in of_it]
     names = list(dict.fromkeys(key for each in given for key in each))
     varying = [key for key in names if len({str(each.get(key)) for each in given}) > 1]

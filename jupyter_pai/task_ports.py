@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 
 from jupyter_pai.errors import OK, ClientError
+from pai_backend.model.text import Text
 
 HOST = "127.0.0.1"
 FIRST_PORT, PORTS = 10000, 5000
@@ -19,7 +20,9 @@ NOT_FOUND = (126, 127)
 def require_port(port: int | None) -> None:
     """Raise ClientError for what is no TCP port; None is fine."""
     if port is not None and not 0 < port < 65536:
-        raise ClientError(f"{port} is not a port.", code="InvalidParametersError", hint="Ports are 1 to 65535.")
+        raise ClientError(
+            Text("{port} is not a port.", port=port), code="InvalidParametersError", hint="Ports are 1 to 65535."
+        )
 
 
 def free_port() -> int:

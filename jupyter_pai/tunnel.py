@@ -19,6 +19,7 @@ from jupyter_pai.connect.ssh_config import KEEPALIVE_COUNT, KEEPALIVE_INTERVAL_S
 from jupyter_pai.errors import ClientError, Denied, NotFound
 from jupyter_pai.sync import Client
 from jupyter_pai.wire_types import SshEntry
+from pai_backend.model.text import Text
 
 LOOPBACK = "127.0.0.1"
 LOGIN_S = 120.0
@@ -93,9 +94,14 @@ class TaskTunnel:
             return await connection.open_connection(LOOPBACK, self._port)
         except asyncssh.ChannelOpenError as error:
             if connection.is_closed():
-                raise TaskAway(f"The connection to {self.service.job} has ended.") from error
+                raise TaskAway(Text("The connection to {job} has ended.", job=self.service.job)) from error
             raise ConnectionRefusedError(
-                f"Service {self.service.label} of {self.service.job} does not answer: {error.reason}"
+                Text(
+                    "Service {label} of {job} does not answer: {reason}",
+                    label=self.service.label,
+                    job=self.service.job,
+                    reason=error.reason,
+                )
             ) from error
 
     async def _connected(self) -> asyncssh.SSHClientConnection:
@@ -140,9 +146,9 @@ class TaskTunnel:
         ]
         if not entries:
             raise NotFound(
-                f"Job {name.job} has no such task.",
+                Text("Job {job} has no such task.", job=name.job),
                 code="NoTaskError",
-                hint=f"See its tasks with `pai show {name.job}`.",
+                hint=Text("See its tasks with `pai show {job}`.", job=name.job),
             )
         having = [entry for entry in entries if name.label in entry["ports"]]
         for entry in having:
@@ -152,19 +158,23 @@ class TaskTunnel:
         if placed and not having:
             known = ", ".join(dict.fromkeys(label for entry in placed for label in entry["ports"]))
             raise NotFound(
-                f"Job {name.job} has no service {name.label} that you may forward.",
+                Text("Job {job} has no service {label} that you may forward.", job=name.job, label=name.label),
                 code="NoServiceError",
-                hint=f"It has: {known or 'none'}.",
+                hint=Text("It has: {known}.", known=known or "none"),
             )
         first = (having or entries)[0]
-        raise TaskAway(f"Task {first['role']}-{first['index']} of {name.job} is {first['state']}{self._why()}.")
+        state = Text(first["state"])
+        about = {"role": first["role"], "index": first["index"], "job": name.job, "state": state}
+        if why := self._why():
+            raise TaskAway(Text("Task {role}-{index} of {job} is {state}: {why}.", why=why, **about))
+        raise TaskAway(Text("Task {role}-{index} of {job} is {state}.", **about))
 
     def _why(self) -> str:
         try:
             why = self._client.job(self.service.job)["why"].rstrip(".")
         except NotFound:  # it is another user's, who shares no more than a login
             return ""
-        return f": {why}" if why else ""
+        return why
 
     async def _log_in(self, found: _Found) -> asyncssh.SSHClientConnection:
         login, files, said = found.reached.login, found.reached.files, self._said
@@ -191,12 +201,25 @@ class TaskTunnel:
             )
         except asyncssh.PermissionDenied as error:
             raise Denied(
-                f"The gateway refuses the login to {login.alias}.", hint=f"Run `pai doctor {self.service.job}`."
+                Text("The gateway refuses the login to {alias}.", alias=login.alias),
+                hint=Text("Run `pai doctor {job}`.", job=self.service.job),
             ) from error
         except asyncssh.HostKeyNotVerifiable as error:
             raise Denied(
-                f"{login.host}:{login.port} has another host key than the backend names: {error.reason}",
+                Text(
+                    "{host}:{port} has another host key than the backend names: {reason}",
+                    host=login.host,
+                    port=login.port,
+                    reason=error.reason,
+                ),
                 hint="Do not go on: another server may answer there. Ask an administrator.",
             ) from error
         except (asyncssh.DisconnectError, OSError, TimeoutError) as error:
-            raise TaskAway(f"The gateway at {login.host}:{login.port} does not let us in: {error}") from error
+            raise TaskAway(
+                Text(
+                    "The gateway at {host}:{port} does not let us in: {error}",
+                    host=login.host,
+                    port=login.port,
+                    error=error,
+                )
+            ) from error

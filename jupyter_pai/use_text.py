@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jupyter_pai import render
+from jupyter_pai.language import tr
 
 if TYPE_CHECKING:
     from jupyter_pai.wire_types import ClusterUseWire, NodeUseWire, TaskUseRow, UsePoint, VirtualClusterUse
@@ -17,14 +18,16 @@ BARS = "▁▂▃▄▅▆▇█"
 def top_text(rows: Sequence[TaskUseRow], sample_s: float) -> str:
     """Running tasks, a task a line."""
     if not rows:
-        return "No task runs."
-    head = ("JOB", "TASK", "NODE", "GPUS", "GPU %", "GPU MEMORY", "CPUS", "MEMORY", "LAST HOUR")
-    table = render.table(head, [_top_row(row) for row in rows])
-    waiting = sum(row["now"] is None for row in rows)
-    note = (
-        f"\n{waiting} of {len(rows)} tasks were not looked at yet; it is done every {sample_s:g} s." if waiting else ""
+        return tr("No task runs.")
+    table = render.table(
+        ("JOB", "TASK", "NODE", "GPUS", "GPU %", "GPU MEMORY", "CPUS", "MEMORY", "LAST HOUR"), map(_top_row, rows)
     )
-    return table + note
+    waiting = sum(row["now"] is None for row in rows)
+    if not waiting:
+        return table
+    terms = {"waiting": waiting, "number": len(rows), "seconds": f"{sample_s:g}"}
+    note = tr("{waiting} of {number} tasks were not looked at yet; it is done every {seconds} s.", **terms)
+    return f"{table}\n{note}"
 
 
 def _top_row(row: TaskUseRow) -> tuple[object, ...]:
@@ -69,7 +72,7 @@ def _mib(value: int | None) -> str:
 def nodes_text(nodes: Sequence[NodeUseWire]) -> str:
     """Nodes, a node a line."""
     if not nodes:
-        return "There are no nodes."
+        return tr("There are no nodes.")
     rows = [
         (
             node["name"],
@@ -87,14 +90,18 @@ def nodes_text(nodes: Sequence[NodeUseWire]) -> str:
 
 def _beside(node: NodeUseWire) -> str:
     """GPUs that neither are in use here nor can be."""
-    found = [f"{count} {word}" for count, word in ((node["badGpus"], "bad"), (node["otherGpus"], "of others")) if count]
+    found = [
+        f"{count} {word}"
+        for count, word in ((node["badGpus"], tr("bad")), (node["otherGpus"], tr("of others")))
+        if count
+    ]
     return f" ({', '.join(found)})" if found else ""
 
 
 def _state(node: NodeUseWire) -> str:
     if not node["ready"]:
-        return "not ready"
-    return "ready" if node["schedulable"] else "cordoned"
+        return tr("not ready")
+    return tr("ready") if node["schedulable"] else tr("cordoned")
 
 
 def status_text(use: ClusterUseWire) -> str:
@@ -106,14 +113,20 @@ def status_text(use: ClusterUseWire) -> str:
     lines = [
         table,
         "",
-        f"{len(nodes) - len(down)} of {len(nodes)} nodes ready; "
-        f"{sum(node['usedGpus'] for node in nodes)} of {sum(node['gpus'] for node in nodes)} GPUs, "
-        f"{sum(node['usedCpus'] for node in nodes)} of {sum(node['cpus'] for node in nodes)} CPUs in use.",
+        tr(
+            "{ready} of {nodes} nodes ready; {used_gpus} of {gpus} GPUs, {used_cpus} of {cpus} CPUs in use.",
+            ready=len(nodes) - len(down),
+            nodes=len(nodes),
+            used_gpus=sum(node["usedGpus"] for node in nodes),
+            gpus=sum(node["gpus"] for node in nodes),
+            used_cpus=sum(node["usedCpus"] for node in nodes),
+            cpus=sum(node["cpus"] for node in nodes),
+        ),
     ]
     if down:
-        lines.append(f"Not ready: {', '.join(render.safe(name) for name in down)}. `pai nodes` tells why.")
+        lines.append(tr("Not ready: {nodes}. `pai nodes` tells why.", nodes=", ".join(map(render.safe, down))))
     if use["shared"]:
-        lines.append("No cells are configured: every virtual cluster may use all nodes.")
+        lines.append(tr("No cells are configured: every virtual cluster may use all nodes."))
     return "\n".join(lines)
 
 

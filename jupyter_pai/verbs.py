@@ -2,20 +2,28 @@
 
 A verb is a function under the decorator :func:`verb`. Its docstring is its help: the first paragraph is its line in
 lists, the rest is told by ``--help``. It gives its answer to :class:`~jupyter_pai.commands.output.Output`, which shows
-it as text, as JSON or in a cell. This module loads the standard library only: ``pai`` must answer at once.
+it as text, as JSON or in a cell. The table is in English; a parser says it in the user's language. Beside that this
+module loads the standard library only: ``pai`` must answer at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+
+from jupyter_pai.help_text import Formatter, complaint
+from jupyter_pai.language import tr
 
 if TYPE_CHECKING:
     from jupyter_pai.commands.output import Output
+
+USAGE = 2
+"""The exit code of a wrong command line. Source: argparse, ``ArgumentParser.error``."""
 
 Run = Callable[[argparse.Namespace, "Output"], int]
 """Does what a verb says; returns the exit code of ``pai``. Raises ClientError."""
@@ -120,7 +128,7 @@ class Verb:
 
 
 def _add(parser: argparse._ActionsContainer, argument: Argument, conversion: Conversion) -> None:
-    options = dict(argument.options)
+    options = {**argument.options, "help": tr(argument.help)}
     if argument.takes_value and (typed := conversion(argument)) is not None:
         options["type"] = typed
     action = parser.add_argument(*argument.names, **options)
@@ -201,13 +209,26 @@ def verb(name: str, *parts: Argument | OneOf, shell_only: bool = False) -> Calla
 
 
 class AnyOrder(argparse.ArgumentParser):
-    """A parser whose options may stand anywhere among its words.
+    """A parser whose options may stand anywhere among its words, and that speaks the user's language.
 
     argparse fills all words that may be left out (``nargs`` of ``*`` and ``?``) with nothing as soon as an option
     follows the first word, and refuses those behind it.
     """
 
     _within = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"formatter_class": Formatter, **options})
+        for group in self._action_groups:
+            group.title = tr(group.title) if group.title else None
+        for action in self._actions:  # only --help so far
+            action.help = tr(action.help) if action.help else None
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse: print usage and message, and end with the exit code of a wrong usage."""
+        self.print_usage(sys.stderr)
+        said = tr("{program}: error: {reason}", program=self.prog, reason=complaint(message))
+        self.exit(USAGE, f"{said}\n")
 
     def parse_known_args(  # type: ignore[override]  # argparse's own overloads are of no use to callers here
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -216,11 +237,13 @@ class AnyOrder(argparse.ArgumentParser):
         whole = self._within or self._subparsers is not None
         if whole or "--" in (args or ()):  # what is intermixed loses the words behind "--"
             return super().parse_known_args(args, namespace)
-        self._within = True
+        self._within, usage = True, self.usage
+        if usage is None:  # argparse would take the first seven characters for "usage: "
+            self.usage = self.format_usage().removeprefix(tr("usage: ")).replace("%", "%%")
         try:
             return super().parse_known_intermixed_args(args, namespace)
         finally:
-            self._within = False
+            self._within, self.usage = False, usage
 
 
 def add_verbs(
@@ -235,10 +258,12 @@ def add_verbs(
     for each in verbs:
         group, _, name = each.name.rpartition(" ")
         if group not in levels:
-            above = levels[""].add_parser(group, help=GROUPS[group], description=GROUPS[group])
+            common_words = tr(GROUPS[group])
+            above = levels[""].add_parser(group, help=common_words, description=common_words)
             levels[group] = above.add_subparsers(dest="action", required=True, metavar="ACTION")
-        told = f"{each.summary}. {each.details}".rstrip()
-        command = levels[group].add_parser(name, parents=common, help=each.summary, description=told)
+        summary = tr(each.summary)
+        told = tr("{summary}. {details}", summary=summary, details=tr(each.details)).rstrip()
+        command = levels[group].add_parser(name, parents=common, help=summary, description=told)
         each.add_to(command, conversion)
 
 

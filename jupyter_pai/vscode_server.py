@@ -10,6 +10,7 @@ from jupyter_pai.access import Reached
 from jupyter_pai.doctor.running import OpenSshRoute
 from jupyter_pai.errors import ClientError
 from jupyter_pai.task_ports import HOST, NOT_FOUND, held, quoted
+from pai_backend.model.text import Text
 
 SERVERS = ("code-server", "openvscode-server")
 LABEL = "http"
@@ -89,17 +90,20 @@ def kept_in(reached: Reached, program: str | None = None, directory: str | None 
     if ran.code in NOT_FOUND:
         raise lacking(program or SERVERS[0], reached.job)
     raise ClientError(
-        f"code-server does not start in the task: {ran.complaint}",
+        Text("code-server does not start in the task: {complaint}", complaint=ran.complaint),
         code="UnavailableError",
-        hint=f"It needs the task's port {LABEL}, which no other program may use.",
+        hint=Text("It needs the task's port {label}, which no other program may use.", label=LABEL),
     )
 
 
 def lacking(program: str | None, job: str) -> ClientError:
     """What is said of a task without a server."""
     return ClientError(
-        f"The task has no {program or ' or '.join(SERVERS)}.",
+        Text("The task has no {program}.", program=program or " or ".join(SERVERS)),
         code="InvalidParametersError",
-        hint="Install code-server in the task or choose an image that has it; or use VS Code on this machine: "
-        f"`pai connect {job}`.",
+        hint=Text(
+            "Install code-server in the task or choose an image that has it; or use VS Code on this machine: "
+            "`pai connect {job}`.",
+            job=job,
+        ),
     )

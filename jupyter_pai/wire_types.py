@@ -66,8 +66,10 @@ class CapReached(TypedDict):
     sweep: str
     tasks: int | None
     gpus: int | None
+    jobs: int | None
     runningTasks: int
     runningGpus: int
+    runningJobs: int
     never: bool
 
 
@@ -149,15 +151,6 @@ class Completion(TypedDict):
 Dialect: TypeAlias = Literal["openpai-v1", "qizhi", "scm", "openpai-v2", "openpai-v2-draft"]
 
 
-class DocumentWarning(TypedDict):
-    """Something the user should know that stopped nothing."""
-
-    code: str
-    message: str
-    path: str
-    hint: str
-
-
 class Event(TypedDict):
     """One line of a job's history; ``seq`` counts from 1 without gaps within a job."""
 
@@ -166,16 +159,6 @@ class Event(TypedDict):
     at: str
     type: str
     payload: dict[str, Any]
-
-
-class Fault(TypedDict):
-    """One thing wrong at one place of a document or request."""
-
-    path: str
-    message: str
-    line: int | None
-    column: int | None
-    hint: str
 
 
 class FileEntry(TypedDict):
@@ -252,6 +235,9 @@ class JobEffect(TypedDict):
     groups: list[str]
     message: str
     already: bool
+
+
+KeptBecause: TypeAlias = Literal["in-use", "runtime", "waiting", "offered", "not-fetched"]
 
 
 class KeyWire(TypedDict):
@@ -355,6 +341,9 @@ class OrphanShown(TypedDict):
 Outcome: TypeAlias = Literal["starts", "waits", "never"]
 
 
+Per: TypeAlias = Literal["month", "total"]
+
+
 Phase: TypeAlias = Literal[
     "queued", "pulling", "starting", "running", "backing off", "kept for debugging", "stopping", "ended"
 ]
@@ -412,6 +401,9 @@ class Released(TypedDict):
     tasks: list[str]
 
 
+Resource: TypeAlias = Literal["gpu", "cpu"]
+
+
 class Resources(TypedDict):
     """What one task needs."""
 
@@ -430,7 +422,7 @@ class RetryDetails(TypedDict):
     resource: int
 
 
-RunOutcome: TypeAlias = Literal["done", "preempted", "failed", "cancelled"]
+RunOutcome: TypeAlias = Literal["done", "preempted", "failed", "cancelled", "overrun"]
 
 
 class RunningJob(TypedDict):
@@ -691,6 +683,13 @@ class Waits(TypedDict):
     maxS: float
 
 
+class Wording(TypedDict):
+    """Template and arguments of a text: clients translate the template and put the arguments in."""
+
+    template: str
+    arguments: dict[str, str | Wording]
+
+
 class AddressWire(TypedDict):
     """A workspace name of the caller's, and the job that holds it now."""
 
@@ -716,6 +715,26 @@ class AuditChain(TypedDict):
     root: AuditPlace
     head: AuditPlace
     sealed: AuditPlace | None
+
+
+class BudgetWire(TypedDict):
+    """A budget, and what of it is used."""
+
+    id: str
+    user: str | None
+    group: str | None
+    virtualCluster: str | None
+    resource: Resource
+    per: Per
+    hours: float
+    usedHours: float
+    level: Literal["ok", "near", "used-up"]
+    warnPercent: int
+    begins: str
+    ends: str | None
+    changedAt: str
+    changedBy: str
+    mayChange: bool
 
 
 class Change(TypedDict):
@@ -744,20 +763,6 @@ class ClusterChange(TypedDict):
     virtualClusters: list[VcChange]
     addedNodes: list[str]
     removedNodes: list[str]
-
-
-class ClusterPlan(TypedDict):
-    """What a configuration would do; once it is applied, what it was going to do a moment before."""
-
-    valid: bool
-    errors: list[Fault]
-    warnings: list[Fault]
-    inForceVersion: int
-    newestVersion: int
-    concerns: bool
-    change: ClusterChange | None
-    appliedVersion: int | None
-    inForce: bool
 
 
 class ConfigShown(TypedDict):
@@ -789,6 +794,17 @@ class ConfigVersionShown(TypedDict):
     change: ClusterChange | None
 
 
+class DocumentWarning(TypedDict):
+    """Something the user should know that stopped nothing."""
+
+    code: str
+    message: str
+    path: str
+    hint: str
+    wording: Wording | None
+    hintWording: Wording | None
+
+
 class Fate(TypedDict):
     """What became of a group. Seconds from the beginning of the trace."""
 
@@ -803,6 +819,7 @@ class Fate(TypedDict):
     endedS: float | None
     cancelledS: float | None
     estimatedS: float | None
+    stoppedS: float | None
     firstTasks: int
     fullS: float | None
     grown: int
@@ -813,6 +830,18 @@ class Fate(TypedDict):
     overtaken: int
     cappedS: float
     spells: list[Spell]
+
+
+class Fault(TypedDict):
+    """One thing wrong at one place of a document or request."""
+
+    path: str
+    message: str
+    line: int | None
+    column: int | None
+    hint: str
+    wording: Wording | None
+    hintWording: Wording | None
 
 
 class GroupFigures(TypedDict):
@@ -832,11 +861,25 @@ class GroupFigures(TypedDict):
     failed: int
     failedGpuHours: float
     cancelledGpuHours: float
+    overrun: int
+    overrunGpuHours: float
     displaced: int
     overtaken: int
     capped: int
     cappedHours: float
     grown: int
+
+
+class ImageShown(TypedDict):
+    """An image of the machine that runs the tasks."""
+
+    id: str
+    names: list[str]
+    sizeBytes: int
+    createdAt: str
+    usedAt: str | None
+    tasks: int
+    kept: list[KeptBecause]
 
 
 class Info(TypedDict):
@@ -1061,6 +1104,26 @@ class Why(TypedDict):
     doubt: str
 
 
+class BudgetList(TypedDict):
+    """Budgets."""
+
+    data: list[BudgetWire]
+
+
+class ClusterPlan(TypedDict):
+    """What a configuration would do; once it is applied, what it was going to do a moment before."""
+
+    valid: bool
+    errors: list[Fault]
+    warnings: list[Fault]
+    inForceVersion: int
+    newestVersion: int
+    concerns: bool
+    change: ClusterChange | None
+    appliedVersion: int | None
+    inForce: bool
+
+
 class ClusterUseWire(TypedDict):
     """The whole cluster, as far as the caller may see it."""
 
@@ -1070,6 +1133,14 @@ class ClusterUseWire(TypedDict):
     images: list[str]
     virtualClusters: list[VirtualClusterUse]
     nodes: list[NodeUseWire]
+
+
+class ImageList(TypedDict):
+    """The images that the caller may see, the last used first."""
+
+    data: list[ImageShown]
+    totalBytes: int | None
+    mostBytes: int | None
 
 
 class JobDetail(TypedDict):
@@ -1107,6 +1178,7 @@ class JobDetail(TypedDict):
     taskRoles: list[RoleWire]
     services: list[ServiceWire]
     endAt: str | None
+    ruleWarning: str
     idle: IdleWire | None
     doubt: str
     outputPath: str
@@ -1158,6 +1230,7 @@ class Trial(TypedDict):
 
     outcome: Outcome | None
     waiting: Waiting | None
+    held: str
 
 
 class Comparison(TypedDict):

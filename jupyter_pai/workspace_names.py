@@ -7,6 +7,7 @@ from typing import cast
 from urllib.parse import quote
 
 from jupyter_pai.client import AsyncClient
+from jupyter_pai.language import tr
 from jupyter_pai.render import table
 from jupyter_pai.streams import decoded
 from jupyter_pai.wire_types import AddressWire
@@ -32,4 +33,6 @@ def addresses_text(names: Sequence[AddressWire]) -> str:
         urls = [f"{service['label']} {service['url']}" for service in each["services"]] or [""]
         rows.append((each["name"], each["job"] or "-", each["state"] or "-", f"ssh {each['name']}", urls[0]))
         rows += [("", "", "", "", url) for url in urls[1:]]
-    return table(("NAME", "HELD BY", "STATE", "SSH", "SERVICES"), rows) if rows else "No workspace name is reserved."
+    return (
+        table(("NAME", "HELD BY", "STATE", "SSH", "SERVICES"), rows) if rows else tr("No workspace name is reserved.")
+    )

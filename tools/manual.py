@@ -34,8 +34,12 @@ PLACES = {
     ("PAI_BACKEND_CONFIG",): ("Configuration file of the private backend, else `backend.yaml` beside `client.toml`."),
     ("PAI_SSH_DIR",): "Where SSH files are written, instead of `~/.ssh`.",
     ("PAI_SSH_CERTIFICATE",): "`no`: `pai ssh` registers your key, and fetches no certificates.",
+    ("PAI_LANG",): (
+        "`zh_CN` or `en`: the language of what `pai` and `%pai` say, else that of `LC_ALL`, `LC_MESSAGES` or `LANG`; "
+        "in notebooks JupyterLab's comes before these. `--json` is English in each."
+    ),
 }
-"""What says which backend is meant: variables and a file."""
+"""What says which backend and language is meant: variables and a file."""
 
 
 def words(verb: Verb) -> str:

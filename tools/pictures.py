@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from PIL import Image
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from tests.support.chromium import ARGUMENTS, OwnNetwork, executable
@@ -27,6 +28,8 @@ IMAGES = ROOT / "docs" / "images"
 
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 TIMEOUT_MS = 60_000
+COLOURS = 256
+"""A picture with a palette takes a third of the bytes."""
 LANGUAGE_PLUGIN = "@jupyterlab/translation-extension:plugin"
 LOGS = re.compile("Logs|日志")
 TITLE = {"en": "PAI jobs", "zh_CN": "PAI 作业"}
@@ -87,7 +90,10 @@ def keep(page: Page, directory: Path, name: str) -> None:
     """Take a picture, once fonts are loaded and the pointer lies over nothing."""
     page.mouse.move(SIZE["width"] - 5, SIZE["height"] - 5)
     page.evaluate("document.fonts.ready.then(() => true)")
-    page.screenshot(path=directory / f"{name}.png", animations="disabled")
+    path = directory / f"{name}.png"
+    page.screenshot(path=path, animations="disabled")
+    with Image.open(path) as taken:
+        taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{name}.png", flush=True)
 
 
@@ -113,15 +119,42 @@ def faulty_document(page: Page) -> None:
     expect(shown.get_by_role("list", name="Errors")).to_be_visible()
 
 
-def form(page: Page) -> None:
+def form(page: Page, site: LabSite) -> None:
     """Open the example of a training in the form, at its first task role."""
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("region", name=TITLE["en"]).get_by_role("button", name="Import a job file").first.click()
-    chooser.value.set_files(EXAMPLES / "train.yaml")
+    (site.root / "files" / "train.yaml").write_bytes((EXAMPLES / "train.yaml").read_bytes())
+    run(page, "pai:import-document", {"path": "train.yaml"})
     shown = page.locator(".jp-pai-Document:visible")
-    shown.get_by_role("tab", name="Task roles").click()
-    expect(shown.get_by_label("Tasks", exact=True)).to_be_visible()
-    expect(shown.get_by_role("status")).to_contain_text("Ready to submit")
+    shown.get_by_role("tab", name=re.compile("^(Task roles|任务角色)")).click()
+    expect(shown.locator(".jp-pai-Form-page input").first).to_be_visible()
+    expect(shown.locator(".jp-pai-Document-line[data-check=valid]")).to_be_visible()
+
+
+@contextmanager
+def notifications(page: Page, site: LabSite) -> Iterator[None]:
+    """A chat and a program that have messages of the user's jobs. Removed afterwards: nothing here reaches them."""
+    url, headers = f"{site.url}pai/api/v2/notifications", {"Authorization": f"token {site.token}"}
+    wanted: tuple[dict[str, object], ...] = (
+        {"channel": "slack", "to": "https://hooks.slack.com/services/T0/B0/x", "news": ["failed", "kept"]},
+        {"channel": "webhook", "to": "https://ci.example.org/jobs", "news": ["succeeded", "failed", "waited"]},
+    )
+    made = [httpx.post(url, json=body, headers=headers, timeout=60).raise_for_status().json() for body in wanted]
+    run(page, "pai:show-notifications")
+    expect(page.locator(".jp-pai-Notifications:visible tbody tr")).to_have_count(2)
+    yield
+    for each in made:
+        httpx.delete(f"{url}/{each['id']}", headers=headers, timeout=60).raise_for_status()
+
+
+def files(page: Page, site: LabSite) -> None:
+    """The user's directory of the storage with a few files, and one of them open."""
+    headers = {"Authorization": f"token {site.token}"}
+    for name, text in FILES.items():
+        url = f"{site.url}pai/api/v2/fs/ada/code/{name}"
+        httpx.put(url, content=text.encode(), headers=headers, timeout=60).raise_for_status()
+    run(page, "pai:show-files", {"path": "/ada/code"})
+    shown = page.locator(".jp-pai-Files:visible")
+    shown.get_by_role("button", name="train.py", exact=True).click()
+    expect(shown).to_contain_text("import torch")
 
 
 def notebook(page: Page) -> None:
@@ -146,6 +179,12 @@ def write_notebook(path: Path) -> None:
     made.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
     nbformat.write(made, path)
 
+
+FILES = {
+    "train.py": "import torch\n\nmodel = torch.nn.Linear(784, 10)\nrate = 0.1\n",
+    "requirements.txt": "torch\ntensorboard\n",
+    "README.md": "# Training\n\nRun `python train.py`.\n",
+}
 
 RATES = """\
 protocolVersion: 2
@@ -205,14 +244,18 @@ def first(browser: Browser, site: LabSite, directory: Path) -> None:
 
 
 def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
-    """A document with an error, the form, a notebook, the job of a notebook, a sweep."""
+    """A document with an error, the form, notifications, files, a notebook, the job of a notebook, a sweep."""
     write_notebook(site.root / "files" / "train.ipynb")
     with opened(browser, site, TITLE["en"]) as page:
         faulty_document(page)
         keep(page, directory, "submit")
     with opened(browser, site, TITLE["en"]) as page:
-        form(page)
+        form(page, site)
         keep(page, directory, "form")
+        with notifications(page, site):
+            keep(page, directory, "notifications")
+        files(page, site)
+        keep(page, directory, "files")
     with opened(browser, site, TITLE["en"]) as page:
         notebook(page)
         keep(page, directory, "notebook")
@@ -225,7 +268,7 @@ def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
 
 
 def in_chinese(browser: Browser, site: LabSite, directory: Path) -> None:
-    """A list with jobs and the page of a training."""
+    """What a user sees first and most, in Chinese."""
     settings = f"{site.url}lab/api/settings/{LANGUAGE_PLUGIN}"
     body = {"raw": json.dumps({"locale": "zh_CN"})}
     answer = httpx.put(settings, json=body, headers={"Authorization": f"token {site.token}"}, timeout=60)
@@ -233,6 +276,12 @@ def in_chinese(browser: Browser, site: LabSite, directory: Path) -> None:
     with opened(browser, site, TITLE["zh_CN"]) as page:
         job_page(page, "train_2", "epoch 12")
         keep(page, directory, "job-zh")
+        form(page, site)
+        keep(page, directory, "form-zh")
+        with notifications(page, site):
+            keep(page, directory, "notifications-zh")
+        files(page, site)
+        keep(page, directory, "files-zh")
         notebook_job(page)
         keep(page, directory, "notebook-cells-zh")
         sweep(page)

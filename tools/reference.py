@@ -95,6 +95,34 @@ body is described in [rest.md](rest.md). `errors` lists every fault of a documen
 |---|---|---|---|
 """
 
+LANGUAGES = """
+## Other languages
+
+`message` and `hint` are English. Beside them, in the body, in each of `errors` and in each warning of a document, stand
+`wording` and `hintWording`, from which a client makes the text in its reader's language:
+
+```json
+{
+  "message": "taskNumber must be a whole number, not a list",
+  "wording": {
+    "template": "{name} must be {kind}, not {given}",
+    "arguments": {
+      "name": "taskNumber",
+      "kind": {"template": "a whole number", "arguments": {}},
+      "given": {"template": "a list", "arguments": {}}
+    }
+  }
+}
+```
+
+1. Look `template` up in your catalogue. Ours is `jupyter_pai/locale/zh_CN/LC_MESSAGES/jupyter_pai.json`.
+2. Replace each `{name}` by the argument of that name: a text as it is, an object after the same two steps. Other braces
+   are text.
+3. Where the template is unknown, or `wording` is null because another program wrote the text, show `message`.
+
+The panel, `pai` and `%pai` do this in Chinese. `--json` keeps the English text and has the wordings.
+"""
+
 WARNINGS_HEAD = """
 ## Warnings
 
@@ -201,7 +229,7 @@ def errors_page() -> str:
             when = "An internal error; the backend's log has the request id."
         rows.append(f"| `{kind.code}` | {STATUS[kind.code]} | {EXIT_CODES.get(kind.code, 2)} | {when} |")
     warnings = [f"| `{code}` | {when} |" for code, when in sorted(WARNINGS.items())]
-    return ERRORS_HEAD + "\n".join(rows) + "\n" + WARNINGS_HEAD + "\n".join(warnings) + "\n"
+    return ERRORS_HEAD + "\n".join(rows) + "\n" + LANGUAGES + WARNINGS_HEAD + "\n".join(warnings) + "\n"
 
 
 def exits_page() -> str:

@@ -13,7 +13,9 @@ from jupyter_pai.commands import templates as templates
 from jupyter_pai.commands import notebooks as notebooks
 from jupyter_pai.commands import jobs as jobs
 from jupyter_pai.commands import use as use
+from jupyter_pai.commands import images as images
 from jupyter_pai.commands import usage as usage
+from jupyter_pai.commands import budgets as budgets
 from jupyter_pai.commands import audit as audit
 from jupyter_pai.commands import files as files
 from jupyter_pai.commands import ssh as ssh
@@ -32,6 +34,7 @@ from jupyter_pai.commands import login as login
 from jupyter_pai.commands import users as users
 from jupyter_pai.commands import user_import as user_import
 from jupyter_pai.commands import groups as groups
+from jupyter_pai.commands import virtual_clusters as virtual_clusters
 from jupyter_pai.commands import tokens as tokens
 from jupyter_pai.commands import secrets as secrets
 from jupyter_pai.commands import cluster as cluster

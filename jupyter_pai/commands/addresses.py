@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, verb
 
 
@@ -44,5 +45,5 @@ def addresses(args: argparse.Namespace, out: Output) -> int:
             out.result(found, workspace_names.addresses_text(found))
             return OK
         client.thread.run(workspace_names.release(client.api, args.name))
-    out.result({"released": args.name}, f"The workspace name {args.name} is released.")
+    out.result({"released": args.name}, tr("The workspace name {name} is released.", name=args.name))
     return OK

@@ -10,6 +10,7 @@ from jupyter_pai.commands.keys import duration
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 
 
@@ -20,7 +21,9 @@ def moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither `now` nor a time such as 2026-12-01T09:00") from None
+        raise argparse.ArgumentTypeError(
+            tr("{text} is neither `now` nor a time such as 2026-12-01T09:00", text=f"{text!r}")
+        ) from None
 
 
 @verb(
@@ -53,5 +56,5 @@ def announce(args: argparse.Namespace, out: Output) -> int:
         elif args.text is not None:
             client.announce(args.text, lifetime_s=args.lifetime, no_starts_from=args.no_starts)
         found = client.announcement()
-    out.result({"announcement": found}, text_of(found) if found else "Nothing is announced.")
+    out.result({"announcement": found}, text_of(found) if found else tr("Nothing is announced."))
     return OK

@@ -14,7 +14,9 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.commands.usage import moment
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.audit import ChainCheck
@@ -40,7 +42,7 @@ def _head(text: str) -> AuditPlace:
     """An end as :func:`verify` prints it. Raises ArgumentTypeError."""
     found = _HEAD.fullmatch(text.strip())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not POSITION:HASH")
+        raise argparse.ArgumentTypeError(tr("{text} is not POSITION:HASH", text=f"{text[:80]!r}"))
     return {"position": int(found[1]), "hash": found[2]}
 
 
@@ -50,7 +52,7 @@ def list_events(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import audit
 
     found = asked(lambda api: audit.page(api, **_query(args), limit=args.limit))
-    out.result(found, "\n".join(map(_line, found)) or "No events.")
+    out.result(found, "\n".join(map(_line, found)) or tr("No events."))
     return OK
 
 
@@ -63,7 +65,10 @@ def list_events(args: argparse.Namespace, out: Output) -> int:
 def export(args: argparse.Namespace, out: Output) -> int:
     """Write events into a file, oldest first; without filters it can be verified."""
     number = asked(lambda api: _export(api, args))
-    out.result({"path": str(args.output), "events": number}, f"wrote {number} events to {args.output}")
+    out.result(
+        {"path": str(args.output), "events": number},
+        tr("wrote {number} events to {path}", number=number, path=args.output),
+    )
     return OK
 
 
@@ -92,15 +97,18 @@ def verify(args: argparse.Namespace, out: Output) -> int:
         check = _of_file(args.file, args.head) if args.file else asked(lambda api: verified(api, args.head))
     except Broken as broken:
         raise ClientError(
-            f"The audit is not whole. {broken}",
+            Text("The audit is not whole. {broken}", broken=broken),
             code="InvalidAuditError",
             hint="Compare it with a backup, or with what `pai audit export` or a sink has kept.",
         ) from None
     if check.last is None:
-        out.result({"events": 0, "head": None}, "No events.")
+        out.result({"events": 0, "head": None}, tr("No events."))
         return OK
     text = f"{check.last['position']}:{check.last['hash']}"
-    out.result({"events": check.checked, "head": check.last}, f"{check.checked} events are whole, up to\n{text}")
+    out.result(
+        {"events": check.checked, "head": check.last},
+        tr("{number} events are whole, up to", number=check.checked) + f"\n{text}",
+    )
     return OK
 
 
@@ -125,7 +133,7 @@ async def _export(api: AsyncClient, args: argparse.Namespace) -> int:
         handle = os.open(args.output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise ClientError(
-            f"{args.output} cannot be written: {error.strerror}",
+            Text("{path} cannot be written: {strerror}", path=args.output, strerror=error.strerror),
             code="InvalidParametersError",
             hint="Name a new file; existing files are not overwritten.",
         ) from None
@@ -149,21 +157,31 @@ def _of_file(path: Path, wanted: list[AuditPlace]) -> ChainCheck:
                     check.add(json.loads(line))
                 except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
                     raise ClientError(
-                        f"{path}, line {number}: this is not an event of the audit.",
+                        Text("{path}, line {number}: this is not an event of the audit.", path=path, number=number),
                         code="InvalidParametersError",
                         hint="Name a file of `pai audit export`.",
                     ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ClientError(
-            f"{path} cannot be read: {error}", code="InvalidParametersError", hint="Name a file of `pai audit export`."
+            Text("{path} cannot be read: {error}", path=path, error=error),
+            code="InvalidParametersError",
+            hint="Name a file of `pai audit export`.",
         ) from None
     check.end()
     return check
 
 
 def _line(event: AuditEventWire) -> str:
-    place = f" from {event['source']}" if event["source"] else ""
-    whom = f" of {event['user']}" if event["user"] != event["by"] else ""
+    place = tr(" from {source}", source=event["source"]) if event["source"] else ""
+    whom = tr(" of {user}", user=event["user"]) if event["user"] != event["by"] else ""
     result = "" if event["result"] == "done" else f"{event['result']}: "
-    words = f"{event['at']}  {event['type']}  {event['subject']}{whom}  by {event['by'] or '-'}{place}"
+    words = tr(
+        "{at}  {type}  {subject}{whom}  by {by}{place}",
+        at=event["at"],
+        type=event["type"],
+        subject=event["subject"],
+        whom=whom,
+        by=event["by"] or "-",
+        place=place,
+    )
     return f"{words}  {result}{event['detail']}".rstrip()

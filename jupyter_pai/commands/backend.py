@@ -8,6 +8,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.embedded import Embedded
 from jupyter_pai.endpoint import backend_config, data_dir
 from jupyter_pai.errors import AWAY, OK
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, verb
 
 LOG_TAIL_BYTES = 8192
@@ -23,7 +24,7 @@ def _embedded() -> Embedded:
 def start(args: argparse.Namespace, out: Output) -> int:
     """Start it, unless it runs."""
     endpoint = _embedded().ensure()
-    out.result({"running": True, "url": endpoint.url}, f"The backend runs at {endpoint.url}")
+    out.result({"running": True, "url": endpoint.url}, tr("The backend runs at {url}", url=endpoint.url))
     return OK
 
 
@@ -31,7 +32,7 @@ def start(args: argparse.Namespace, out: Output) -> int:
 def stop(args: argparse.Namespace, out: Output) -> int:
     """Stop it; running tasks keep running."""
     stopped = _embedded().stop()
-    out.result({"stopped": stopped}, "The backend has ended." if stopped else "No backend was running.")
+    out.result({"stopped": stopped}, tr("The backend has ended.") if stopped else tr("No backend was running."))
     return OK
 
 
@@ -47,8 +48,14 @@ def status(args: argparse.Namespace, out: Output) -> int:
         "started": found.started,
         "dataDir": str(found.data_dir),
     }
-    text = f"runs at {found.url} (process {found.pid}, version {found.version})" if found.running else "does not run"
-    out.result(value, f"The backend of {found.data_dir} {text}.")
+    if found.running:
+        known = {"url": found.url, "pid": found.pid, "version": found.version}
+        text = tr(
+            "The backend of {path} runs at {url} (process {pid}, version {version}).", path=found.data_dir, **known
+        )
+    else:
+        text = tr("The backend of {path} does not run.", path=found.data_dir)
+    out.result(value, text)
     return OK if found.running else AWAY
 
 
@@ -62,5 +69,5 @@ def logs(args: argparse.Namespace, out: Output) -> int:
             file.seek(max(path.stat().st_size - LOG_TAIL_BYTES, 0))
             tails[str(path)] = file.read().decode(errors="replace")
     text = "\n".join(f"==> {path} <==\n{tail}" for path, tail in tails.items())
-    out.result(tails, text or f"There are no logs in {directory}.")
+    out.result(tails, text or tr("There are no logs in {directory}.", directory=directory))
     return OK

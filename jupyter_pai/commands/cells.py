@@ -13,7 +13,9 @@ from jupyter_pai.commands.session import DocumentFile, connected, read_document
 from jupyter_pai.commands.templates import template_names
 from jupyter_pai.commands.waiting import ended
 from jupyter_pai.errors import OK, ClientError, NotFound
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import Verb, argument
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -28,7 +30,7 @@ def names(text: str) -> list[str]:
     found = [name for name in _NAMES.split(text) if name]
     for name in found:
         if not name.isidentifier():
-            raise argparse.ArgumentTypeError(f"{name!r} is not the name of a variable")
+            raise argparse.ArgumentTypeError(tr("{name} is not the name of a variable", name=f"{name!r}"))
     return found
 
 
@@ -39,7 +41,7 @@ def run_cell(args: argparse.Namespace, out: Output) -> int:
 
     namespace: MutableMapping[str, Any] = args.namespace
     if missing := [name for name in args.send if name not in namespace]:
-        raise ClientError(f"There is no variable {missing[0]}.", code="InvalidParametersError")
+        raise ClientError(Text("There is no variable {missing}.", missing=missing[0]), code="InvalidParametersError")
     send = {name: namespace[name] for name in args.send}
     files = packing.files(packing.cell_notebook(args.cell), OUTPUT, quiet=True, send=send, fetch=args.fetch)
     name = args.name or running.job_name(["cell"])
@@ -55,9 +57,9 @@ def run_cell(args: argparse.Namespace, out: Output) -> int:
             namespace.update(fetched)
         if final is not None and (missing := [name for name in args.fetch if name not in fetched]):
             raise ClientError(
-                f"{missing[0]} did not come back, although the cell ran to its end.",
+                Text("{missing} did not come back, although the cell ran to its end.", missing=missing[0]),
                 code="NoFileError",
-                hint=f"`pai fs ls` lists what the job {job['name']} has left.",
+                hint=Text("`pai fs ls` lists what the job {name} has left.", name=job["name"]),
             )
     return OK
 

@@ -26,7 +26,9 @@ from jupyter_pai.cluster_text import (
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import DocumentFile, connected, read_document
 from jupyter_pai.errors import AWAY, OK, USAGE, ClientError, from_wire
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.wire_types import ClusterPlan
@@ -71,7 +73,7 @@ def orphans(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         if args.end is not None:
             client.thread.run(cluster.end_orphan(client.api, args.end))
-            out.result({"task": args.end}, f"The end of {args.end} was requested.")
+            out.result({"task": args.end}, tr("The end of {end} was requested.", end=args.end))
             return OK
         found = client.thread.run(cluster.orphans(client.api))
     out.result(found, orphans_text(found))
@@ -125,10 +127,10 @@ def apply(args: argparse.Namespace, out: Output) -> int:
             return NOT_TAKEN
         if not out.as_json:
             out.result(planned, plan_text(planned))
-        if not args.yes and not out.agreed("apply it", "Nothing was changed."):
+        if not args.yes and not out.agreed(tr("apply it"), tr("Nothing was changed.")):
             return NOT_TAKEN
         done = client.thread.run(cluster.apply(client.api, document.data, planned["newestVersion"]))
-    out.result(done, f"Version {done['appliedVersion']} is in force.")
+    out.result(done, tr("Version {applied_version} is in force.", applied_version=done["appliedVersion"]))
     return OK
 
 
@@ -143,7 +145,10 @@ def _compare(old: str, new: str, out: Output) -> int:
     command = [sys.executable, "-P", "-m", "pai_backend", "cluster", "compare", old, new]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode not in (OK, USAGE) or not done.stdout:
-        raise ClientError(f"The comparison ended with exit code {done.returncode}.", hint="Its output is above.")
+        raise ClientError(
+            Text("The comparison ended with exit code {returncode}.", returncode=done.returncode),
+            hint="Its output is above.",
+        )
     answer = json.loads(done.stdout)
     if done.returncode == USAGE:
         error = from_wire(400, answer["error"])

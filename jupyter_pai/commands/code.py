@@ -12,6 +12,7 @@ from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.ssh import NO_CERTIFICATE, SSH_DIR, ssh_root
 from jupyter_pai.commands.task_program import TaskProgram, address, run_in_task
 from jupyter_pai.errors import OK
+from jupyter_pai.language import tr
 from jupyter_pai.task_ports import require_port
 from jupyter_pai.verbs import argument, flag, verb
 
@@ -44,7 +45,9 @@ def code(args: argparse.Namespace, out: Output) -> int:
             found = vscode_server.kept_in(reached, args.program, args.directory)
             ticket = client.ticket(args.job, found["label"], role=args.role, index=args.index)
             url = address_of(ticket, client.api.endpoint)
-            out.result({**found, "url": url}, f"VS Code: {url}\nPassword: {found['password']}")
+            out.result(
+                {**found, "url": url}, tr("VS Code: {url}\nPassword: {password}", url=url, password=found["password"])
+            )
             return OK
 
         def script(there: int) -> str:

@@ -15,7 +15,9 @@ from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.ssh import SSH_DIR, ssh_root
 from jupyter_pai.connect.files import FileChange, read
 from jupyter_pai.errors import JOB_FAILED, LOCKED_OUT, OK, ClientError
+from jupyter_pai.language import language
 from jupyter_pai.verbs import argument, flag, verb
+from pai_backend.model.text import Text
 
 CLIENTS = ("ssh", "scp", "sftp", "rsync", "vscode", "pycharm", "jetbrains", "putty")
 """Words of ``doctor --client``; a test compares them with its rules, which the parser must not load."""
@@ -74,14 +76,16 @@ def _written(args: argparse.Namespace, reached: access.Reached, directory: PureP
             try:
                 changes.append(FileChange(path, before, build(before, way)))
             except ValueError as error:
-                raise _refused(f"{path} is left as it is: {error}", "Fix it or move it away.") from error
+                raise _refused(
+                    Text("{path} is left as it is: {error}", path=path, error=error), Text("Fix it or move it away.")
+                ) from error
     for path, build_session in ((args.putty, putty.putty_reg), (args.xshell, putty.xshell_session)):
         if path is not None:
             key = PureWindowsPath(args.key or reached.files.identity)
             try:
                 text = build_session(putty.PuttySession(reached.login, key, reached.host_key))
             except ValueError as error:
-                raise _refused(str(error), "Ask an administrator for an Ed25519 host key.") from error
+                raise _refused(str(error), Text("Ask an administrator for an Ed25519 host key.")) from error
             changes.append(FileChange(path.expanduser(), read(path.expanduser(), "utf-16"), text, "utf-16"))
     return changes
 
@@ -96,7 +100,7 @@ def _draining(error: ClientError) -> ClientError:
 
     if "SSH gateway is not running" not in error.message:
         return error
-    told = Finding("gateway-draining").texts["en"]
+    told = Finding("gateway-draining").texts[language()]
     return ClientError(told["what"], code=error.code, hint=told["remedy"])
 
 
@@ -118,7 +122,7 @@ def doctor(args: argparse.Namespace, out: Output) -> int:
     if args.server:
         return _check_server(args.config, out)
     if args.job is None:
-        raise _refused("Name a job.", "Or check a server: `pai doctor --server`.")
+        raise _refused(Text("Name a job."), Text("Or check a server: `pai doctor --server`."))
     from jupyter_pai.doctor.examining import report_text
 
     with connected() as client:

@@ -14,8 +14,10 @@ from jupyter_pai.commands.ssh import NO_CERTIFICATE, SSH_DIR, by_certificate, ss
 from jupyter_pai.connect import debugging
 from jupyter_pai.connect.files import FileChange, read
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.task_ports import forwarded, lead, require_port
 from jupyter_pai.verbs import argument, flag, verb
+from pai_backend.model.text import Text
 
 
 @verb(
@@ -52,7 +54,7 @@ def debug(args: argparse.Namespace, out: Output) -> int:
             command = forwarded(login, local_port, there or debugging.DEBUG_SOCKET)
             changed = _written(way) if args.write else []
             value = {"launch": debugging.attach(way), "command": command, "changed": changed}
-            out.result(value, "\n".join([debugging.steps(way), *(f"wrote {path}" for path in changed)]))
+            out.result(value, "\n".join([debugging.steps(way), *(tr("wrote {path}", path=path) for path in changed)]))
             if out.as_json or out.in_cell:
                 return OK
             access.require_openssh()
@@ -64,7 +66,7 @@ def _written(way: debugging.DebugWay) -> list[str]:
     path = Path(way.local_root) / ".vscode" / "launch.json"
     if os.path.lexists(path):
         raise ClientError(
-            f"{path} exists and is left as it is.",
+            Text("{path} exists and is left as it is.", path=path),
             code="InvalidParametersError",
             hint="Copy the configuration that `pai debug` prints into it.",
         )

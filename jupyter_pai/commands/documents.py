@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jupyter_pai import announced
@@ -12,7 +13,8 @@ from jupyter_pai.commands.session import DocumentFile, connected, converted, rea
 from jupyter_pai.commands.sweeps import SWEEP, submit_sweep
 from jupyter_pai.commands.templates import template_names
 from jupyter_pai.commands.waiting import wait
-from jupyter_pai.errors import OK, USAGE, ClientError, InvalidDocument, from_wire
+from jupyter_pai.errors import OK, USAGE, ClientError, InvalidDocument, from_wire, worded
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, one_of, verb
 
 if TYPE_CHECKING:
@@ -147,8 +149,15 @@ def validate(args: argparse.Namespace, out: Output) -> int:
         "errors": [],
         "spec": read.spec.model_dump(mode="json", by_alias=True),
     }
-    lines = [f"{document.name}: a valid {read.dialect} document, job {read.spec.name}"]
-    lines += [f"! {warning.message}" for warning in read.warnings]
+    lines = [
+        tr(
+            "{name}: a valid {dialect} document, job {job}",
+            name=document.name,
+            dialect=read.dialect,
+            job=read.spec.name,
+        )
+    ]
+    lines += [f"! {tr(worded(warning, 'message', 'wording'))}" for warning in warnings]
     out.result(result, "\n".join(lines))
     return OK
 
@@ -178,13 +187,18 @@ def convert(args: argparse.Namespace, out: Output) -> int:
     if args.output:
         write_document(args.output, converted.text)
     for loss in converted.lost:
-        out.progress(f"! {loss.code} {loss.path}: {loss.message}" + (f" — {loss.hint}" if loss.hint else ""))
+        out.progress(_lost(loss.model_dump(mode="json", by_alias=True)))
     if out.as_json:
         lost = [loss.model_dump(mode="json", by_alias=True) for loss in converted.lost]
         out.json_line({"dialect": args.to, "name": read.spec.name, "document": text, "lost": lost}, indent=2)
     elif text is not None:
         out.content(text.encode())
     return OK
+
+
+def _lost(loss: Mapping[str, object]) -> str:
+    message, hint = tr(worded(loss, "message", "wording")), tr(worded(loss, "hint", "hintWording"))
+    return f"! {loss['code']} {loss['path']}: {message}" + (f" — {hint}" if hint else "")
 
 
 @verb("config", JOB)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.errors import OK
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def mkdir(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai.fs import browsing
 
     browsing.make_directory(args.uri, connected)
-    out.result({"made": args.uri}, f"{args.uri} is there")
+    out.result({"made": args.uri}, tr("{uri} is there", uri=args.uri))
     return OK
 
 
@@ -132,5 +133,5 @@ def rm(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai.fs import browsing
 
     browsing.remove(args.uri, connected, recursive=args.recursive)
-    out.result({"removed": args.uri}, f"{args.uri} is removed")
+    out.result({"removed": args.uri}, tr("{uri} is removed", uri=args.uri))
     return OK

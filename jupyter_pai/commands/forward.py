@@ -10,7 +10,9 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.ssh import NO_CERTIFICATE, SSH_DIR, by_certificate, ssh_root
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, verb
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -21,7 +23,13 @@ HIGHEST_PORT = 65_535
 def port_number(text: str) -> int:
     """A TCP port; 0 stands for any that is free. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a port: 1 to {HIGHEST_PORT}, or 0 for a free one")
+        raise argparse.ArgumentTypeError(
+            tr(
+                "{text} is not a port: 1 to {highest_port}, or 0 for a free one",
+                text=f"{text[:20]!r}",
+                highest_port=HIGHEST_PORT,
+            )
+        )
     return int(text)
 
 
@@ -64,12 +72,17 @@ async def _forward(client: Client, args: argparse.Namespace, out: Output) -> Non
         try:
             await tunnel.connect()
         except TaskAway as error:
-            local.tell(f"{error.message} Connections wait for it.")
+            local.tell(tr("{message} Connections wait for it.", message=error.message))
         try:
             host, port = await local.listen(args.address, args.port)
         except OSError as error:
             raise ClientError(
-                f"Port {args.port} of {args.address} cannot be listened at: {error.strerror}.",
+                Text(
+                    "Port {port} of {address} cannot be listened at: {strerror}.",
+                    port=args.port,
+                    address=args.address,
+                    strerror=error.strerror,
+                ),
                 code="InvalidParametersError",
                 hint="Choose another one, or leave it out for a free one.",
             ) from error
@@ -77,7 +90,10 @@ async def _forward(client: Client, args: argparse.Namespace, out: Output) -> Non
         if out.as_json:
             out.json_line({"address": host, "port": port, "job": args.job, "label": args.label})
         else:
-            print(f"{shown} leads to {args.label} of {args.job}. Ctrl-C ends it.", flush=True)
+            print(
+                tr("{shown} leads to {label} of {job}. Ctrl-C ends it.", shown=shown, label=args.label, job=args.job),
+                flush=True,
+            )
         await asyncio.Event().wait()
     finally:
         await local.aclose()

@@ -11,6 +11,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.commands.users import ask, names
 from jupyter_pai.errors import JOB_FAILED, OK
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 PATH = "/api/v2/groups"
@@ -43,7 +44,7 @@ def _clusters(group: dict[str, Any]) -> tuple[str, str]:
 def add(args: argparse.Namespace, out: Output) -> int:
     """Add a group."""
     made = asked(lambda api: ask(api, "POST", PATH, {"groupname": args.group, **_given(args)}))
-    out.result(made, f"Added the group {args.group}.")
+    out.result(made, tr("Added the group {group}.", group=args.group))
     return OK
 
 
@@ -55,17 +56,17 @@ def change(args: argparse.Namespace, out: Output) -> int:
     """
     body = {"data": _given(args), "patch": True}
     changed = asked(lambda api: ask(api, "PUT", _path(args.group), body))
-    out.result(changed, f"Changed the group {args.group}.")
+    out.result(changed, tr("Changed the group {group}.", group=args.group))
     return OK
 
 
 @verb("group remove", GROUP, flag("--yes", help="do not ask"))
 def remove(args: argparse.Namespace, out: Output) -> int:
     """Remove a group. Members lose what it let them use; of `default` the opposite: everyone may use all again."""
-    if not args.yes and not out.agreed(f"remove the group {args.group}", "No group was removed."):
+    if not args.yes and not out.agreed(tr("remove the group {group}", group=args.group), tr("No group was removed.")):
         return JOB_FAILED
     asked(lambda api: ask(api, "DELETE", _path(args.group)))
-    out.result({"removed": args.group}, f"Removed the group {args.group}.")
+    out.result({"removed": args.group}, tr("Removed the group {group}.", group=args.group))
     return OK
 
 

@@ -6,6 +6,7 @@ import argparse
 
 from jupyter_pai import announced, render
 from jupyter_pai.addresses import address_of, require_path, service_named, service_path
+from jupyter_pai.backend_words import answered
 from jupyter_pai.commands.arguments import (
     INDEX,
     JOB,
@@ -21,12 +22,15 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import wait
 from jupyter_pai.errors import JOB_FAILED, OK, BackendAway, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_characters
 from jupyter_pai.log_times import TimedLines
 from jupyter_pai.share_text import listed
 from jupyter_pai.verbs import argument, flag, one_of, verb
+from jupyter_pai.whys import sentences
 from jupyter_pai.wire import FINAL_STATES, LOG_PAGE_BYTES
 from jupyter_pai.wire_types import Ticket
+from pai_backend.model.text import Text
 
 STREAMS = ("all", "stdout", "stderr")
 
@@ -54,7 +58,8 @@ def list_jobs(args: argparse.Namespace, out: Output) -> int:
         announced.tell(client, out.progress)
         jobs = client.jobs(state=args.state, keyword=args.keyword, gpu_type=args.gpu_type, limit=args.limit)
         shares = client.thread.run(broker.all_shares(client.api))
-    out.result(jobs, listed(jobs, shares, chosen=bool(args.state or args.keyword or args.gpu_type)))
+        whys = client.thread.run(sentences(client.api, jobs))
+    out.result(jobs, listed(jobs, shares, whys, chosen=bool(args.state or args.keyword or args.gpu_type)))
     return OK
 
 
@@ -64,7 +69,7 @@ def _list_everywhere(args: argparse.Namespace, out: Output) -> int:
 
     found, failures = jobs_everywhere(state=args.state, keyword=args.keyword, gpu_type=args.gpu_type, limit=args.limit)
     for name, failure in failures.items():
-        out.progress(f"{name}: {failure.message} {failure.hint}".rstrip())
+        out.progress(f"{name}: {tr(failure.message)} {tr(failure.hint)}".rstrip())
     where = {job["uid"]: name for name, job in found}
     jobs = [job for _, job in found]
     out.result([{**job, "context": name} for name, job in found], render.job_list(jobs, contexts=where))
@@ -76,7 +81,8 @@ def show(args: argparse.Namespace, out: Output) -> int:
     """Everything about a job."""
     with connected() as client:
         job = client.job(args.job)
-    out.job(client, job)
+        whys = client.thread.run(sentences(client.api, [job]))
+        out.job(client, job, whys.get(job["uid"], ""))
     return OK
 
 
@@ -87,7 +93,8 @@ def status(args: argparse.Namespace, out: Output) -> int:
         if args.watch:
             return wait(client, args.job, out, show_log=False)
         job = client.job(args.job)
-    out.result(job, render.status_text(job))
+        whys = client.thread.run(sentences(client.api, [job]))
+    out.result(job, render.status_text(job, whys.get(job["uid"], "")))
     return JOB_FAILED if job["state"] == "FAILED" else OK
 
 
@@ -172,12 +179,12 @@ def restart(args: argparse.Namespace, out: Output) -> int:
         job = client.job(args.job)
         if job["state"] not in FINAL_STATES:
             raise ClientError(
-                f"The job {job['id']} has not ended, so it is not restarted.",
+                Text("The job {id} has not ended, so it is not restarted.", id=job["id"]),
                 code="NotFinishedJobError",
-                hint=f"Stop it first (`pai stop {job['id']}`), and wait until it has ended.",
+                hint=Text("Stop it first (`pai stop {id}`), and wait until it has ended.", id=job["id"]),
             )
         said = client.start(job["uid"])
-    out.result(said, said["message"])
+    out.result(said, answered(said["message"]))
     return OK
 
 
@@ -194,10 +201,12 @@ def delete(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         found = [client.job(name) for name in args.jobs]
         named = ", ".join(job["id"] for job in found)
-        if not args.yes and not out.agreed(f"delete {named}, with logs and files", "Nothing was deleted."):
+        if not args.yes and not out.agreed(
+            tr("delete {named}, with logs and files", named=named), tr("Nothing was deleted.")
+        ):
             return JOB_FAILED
         said = [client.delete(job["uid"]) for job in found]
-    out.result(said, "\n".join(each["message"] for each in said))
+    out.result(said, "\n".join(answered(each["message"]) for each in said))
     return OK
 
 
@@ -215,7 +224,7 @@ def release(args: argparse.Namespace, out: Output) -> int:
     """Release failed tasks that are kept for debugging."""
     with connected() as client:
         released = client.release(args.job, args.task)
-    out.result(released, released["message"])
+    out.result(released, answered(released["message"]))
     return OK
 
 
@@ -239,7 +248,7 @@ def move(args: argparse.Namespace, out: Output) -> int:
     """Move a waiting job in its queue."""
     with connected() as client:
         moved = client.move(args.job, before=args.before, after=args.after, to=args.to)
-    out.result(moved, moved["message"])
+    out.result(moved, answered(moved["message"]))
     return OK
 
 
@@ -275,7 +284,7 @@ def open_service(args: argparse.Namespace, out: Output) -> int:
         if not out.in_cell:
             raise
         address = ticket["url"]  # a notebook's browser may reach it where the kernel does not
-        out.progress(f"{error.message} {error.hint}")
+        out.progress(f"{tr(error.message)} {tr(error.hint)}")
     out.ticket(client, ticket, address)
     if not out.in_cell:
         _show(address, args, out)
@@ -287,7 +296,7 @@ def _show(address: str, args: argparse.Namespace, out: Output) -> None:
         import webbrowser
 
         if not webbrowser.open(address):
-            out.progress("No browser could be started; open the address above within a minute.")
+            out.progress(tr("No browser could be started; open the address above within a minute."))
 
 
 def _open_local(ticket: Ticket, args: argparse.Namespace, out: Output) -> int:
@@ -301,7 +310,7 @@ def _open_local(ticket: Ticket, args: argparse.Namespace, out: Output) -> int:
         service = LocalService(partial(resolve, start=True), service_path(ticket))
         address = service.listen(0)
         out.result({"url": address}, address)
-        out.progress("Ctrl-C ends it.")
+        out.progress(tr("Ctrl-C ends it."))
         _show(address, args, out)
         try:
             await asyncio.Event().wait()

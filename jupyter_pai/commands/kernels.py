@@ -8,7 +8,9 @@ from jupyter_pai.commands.arguments import JOB
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, verb
+from pai_backend.model.text import Text
 
 GROUPS["kernel"] = "Kernels in jobs"
 
@@ -27,9 +29,16 @@ def kernel_install(args: argparse.Namespace, out: Output) -> int:
 
     job = args.job.partition("--")[0]
     if not is_job_name(args.job):
-        raise ClientError(f"{args.job!r} is not the name of a job or task.", code="InvalidParametersError")
+        raise ClientError(
+            Text("{job} is not the name of a job or task.", job=f"{args.job!r}"), code="InvalidParametersError"
+        )
     asked(lambda api: api.job(job))
     file = install(args.job, args.python)
     value = {"kernelName": f"pai:{args.job.lower()}", "file": str(file)}
-    out.result(value, f"wrote {file}\nUse it as kernel {value['kernelName']}, in `papermill -k {value['kernelName']}`.")
+    out.result(
+        value,
+        tr("wrote {path}", path=file)
+        + "\n"
+        + tr("Use it as kernel {kernel}, in `papermill -k {kernel}`.", kernel=value["kernelName"]),
+    )
     return OK

@@ -12,7 +12,9 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked, connected
 from jupyter_pai.durations import seconds
 from jupyter_pai.errors import OK, ClientError, NotFound
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -46,7 +48,7 @@ def list_keys(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     found = asked(broker.keys)
-    out.result(found, "\n".join(map(_key_line, found)) or "No key is registered.")
+    out.result(found, "\n".join(map(_key_line, found)) or tr("No key is registered."))
     return OK
 
 
@@ -73,7 +75,7 @@ def remove(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         fingerprint = _find(client, args.key)
         client.delete_key(fingerprint)
-    out.result({"removed": fingerprint}, f"Removed {fingerprint}.")
+    out.result({"removed": fingerprint}, tr("Removed {fingerprint}.", fingerprint=fingerprint))
     return OK
 
 
@@ -93,8 +95,12 @@ def rotate(args: argparse.Namespace, out: Output) -> int:
         key = client.thread.run(broker.add_key(client.api, public, replaces="" if args.now else old))
         if args.now and key["fingerprint"] != old:
             client.delete_key(old)
-    told = "was removed" if args.now else "is removed when the new one is first used"
-    out.result(key, f"{_key_line(key)}\n{old} {told}.")
+    told = (
+        tr("{old} was removed.", old=old)
+        if args.now
+        else tr("{old} is removed when the new one is first used.", old=old)
+    )
+    out.result(key, f"{_key_line(key)}\n{told}")
     return OK
 
 
@@ -113,7 +119,7 @@ def job_key(args: argparse.Namespace, out: Output) -> int:
 
     text = asked(lambda api: broker.job_key(api, args.job, args.format, args.type))
     _write_private(args.output, text)
-    out.result({"path": str(args.output)}, f"wrote {args.output}")
+    out.result({"path": str(args.output)}, tr("wrote {path}", path=args.output))
     return OK
 
 
@@ -138,7 +144,7 @@ def certify(args: argparse.Namespace, out: Output) -> int:
     made = asked(lambda api: broker.certify(api, public, **terms))
     path = certificate_file(args.file.with_suffix(""))
     write(path, made["certificate"])
-    out.result({**made, "path": str(path)}, f"wrote {path}\n{_certificate_line(made)}")
+    out.result({**made, "path": str(path)}, tr("wrote {path}", path=path) + "\n" + _certificate_line(made))
     return OK
 
 
@@ -148,7 +154,7 @@ def list_certificates(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     found = asked(broker.certificates)
-    out.result(found, "\n".join(map(_certificate_line, found)) or "You have no valid certificate.")
+    out.result(found, "\n".join(map(_certificate_line, found)) or tr("You have no valid certificate."))
     return OK
 
 
@@ -158,7 +164,7 @@ def revoke(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.revoke(api, args.serial))
-    out.result({"revoked": args.serial}, f"Revoked {args.serial}.")
+    out.result({"revoked": args.serial}, tr("Revoked {serial}.", serial=args.serial))
     return OK
 
 
@@ -181,11 +187,15 @@ def _public(path: Path) -> str:
         text = path.expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ClientError(
-            f"{path} cannot be read: {error}", code="InvalidParametersError", hint="Name the .pub file of a key."
+            Text("{path} cannot be read: {error}", path=path, error=error),
+            code="InvalidParametersError",
+            hint="Name the .pub file of a key.",
         ) from None
     if "PRIVATE KEY" in text or "PuTTY-User-Key-File" in text:
         raise ClientError(
-            f"{path} is a private key; nothing was sent.", code="InvalidParametersError", hint=f"Name {path}.pub."
+            Text("{path} is a private key; nothing was sent.", path=path),
+            code="InvalidParametersError",
+            hint=Text("Name {path}.pub.", path=path),
         )
     return text
 
@@ -196,7 +206,7 @@ def _write_private(path: Path, text: str) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise ClientError(
-            f"{path} cannot be written: {error.strerror}",
+            Text("{path} cannot be written: {strerror}", path=path, strerror=error.strerror),
             code="InvalidParametersError",
             hint="Name a new file; existing files are not overwritten.",
         ) from None
@@ -211,9 +221,10 @@ def _find(client: Client, named: str) -> str:
     found = client.thread.run(broker.keys(client.api))
     fitting = [key["fingerprint"] for key in found if named in (key["fingerprint"], key["name"])]
     if len(fitting) != 1:
-        reason = "No key of yours" if not fitting else f"{len(fitting)} keys of yours"
+        none = Text("No key of yours has the name {name}.", name=repr(named))
+        many = Text("{number} keys of yours have the name {name}.", number=len(fitting), name=repr(named))
         raise NotFound(
-            f"{reason} {'has' if len(fitting) < 2 else 'have'} the name {named!r}.",
+            many if fitting else none,
             code="NoKeyError",
             hint="`pai keys list` shows fingerprints and names.",
         )
@@ -221,13 +232,28 @@ def _find(client: Client, named: str) -> str:
 
 
 def _key_line(key: KeyWire) -> str:
-    used = f"used {key['lastUsedAt']} from {key['lastUsedFrom']}" if key["lastUsedAt"] else "not used yet"
-    terms = [f"until {key['expiresAt']}"] if key["expiresAt"] else []
-    terms += [f"only for job {key['job']}"] if key["job"] else []
-    terms += [f"in place of {key['replaces']}"] if key["replaces"] else []
+    used = (
+        tr(
+            "used {last_used_at} from {last_used_from}",
+            last_used_at=key["lastUsedAt"],
+            last_used_from=key["lastUsedFrom"],
+        )
+        if key["lastUsedAt"]
+        else tr("not used yet")
+    )
+    terms = [tr("until {expires_at}", expires_at=key["expiresAt"])] if key["expiresAt"] else []
+    terms += [tr("only for job {job}", job=key["job"])] if key["job"] else []
+    terms += [tr("in place of {replaces}", replaces=key["replaces"])] if key["replaces"] else []
     return "  ".join([key["fingerprint"], key["name"] or "-", *terms, used])
 
 
 def _certificate_line(made: CertificateWire) -> str:
-    only = " ".join(made["only"]) or "everything"
-    return f"{made['serial']}  {made['user']}  {only}  until {made['expiresAt']}  {' '.join(made['principals'])}"
+    only = " ".join(made["only"]) or tr("everything")
+    return tr(
+        "{serial}  {user}  {only}  until {expires_at}  {principals}",
+        serial=made["serial"],
+        user=made["user"],
+        only=only,
+        expires_at=made["expiresAt"],
+        principals=" ".join(made["principals"]),
+    )

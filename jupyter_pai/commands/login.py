@@ -13,12 +13,14 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import FROM_STDIN, password_line
 from jupyter_pai.endpoint import Endpoint, client_file, from_file, of_context
 from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient
 
-UNCHANGED = "Nothing was changed."
+UNCHANGED = Text("Nothing was changed.")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 GROUPS["context"] = "Which of your backends is used: list, use"
@@ -46,20 +48,24 @@ def login(args: argparse.Namespace, out: Output) -> int:
     name = contexts.check_name(args.context or contexts.name_for(url))
     if (before := contexts.address(name)) not in ("", url):
         raise ClientError(
-            f"The context {name} is {before}.",
+            Text("The context {name} is {before}.", name=name, before=before),
             code="InvalidParametersError",
             hint="Give this one another name by --context.",
         )
     replaced = "" if contexts.current() is not None else contexts.own_address()
-    if replaced not in ("", url) and not args.yes and not out.agreed(f"use {url}, and forget {replaced}", UNCHANGED):
+    if (
+        replaced not in ("", url)
+        and not args.yes
+        and not out.agreed(tr("use {url}, and forget {replaced}", url=url, replaced=replaced), UNCHANGED)
+    ):
         return JOB_FAILED
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        out.progress(f"{url} is not encrypted: others on the network can read the password.")
+        out.progress(tr("{url} is not encrypted: others on the network can read the password.", url=url))
     answer = _signed_in(args, out, Endpoint(url, ""))
     path = contexts.keep(name, url, answer["token"])
     said = {"user": answer["user"], "url": url, "context": name, "path": str(path)}
-    out.result(said, f"Signed in to {url} as {answer['user']}, context {name}.")
+    out.result(said, tr("Signed in to {url} as {user}, context {name}.", url=url, user=answer["user"], name=name))
     with Client(Endpoint(url, answer["token"])) as client:
         announced.tell(client, out.progress)
     return OK
@@ -74,7 +80,7 @@ def logout(args: argparse.Namespace, out: Output) -> int:
     name = args.context or contexts.current()
     endpoint = from_file(client_file()) if name is None else of_context(name)
     if endpoint is None:
-        out.result({"signedOut": False}, "You are not signed in to a backend elsewhere.")
+        out.result({"signedOut": False}, tr("You are not signed in to a backend elsewhere."))
         return OK
     try:
         _asked(endpoint, "DELETE", "/api/v2/authn/basic/logout")
@@ -82,7 +88,7 @@ def logout(args: argparse.Namespace, out: Output) -> int:
         if error.code not in ("NoTokenError", "UnauthorizedUserError"):  # these say that it has ended already
             raise
     contexts.forget(name)
-    out.result({"signedOut": True, "url": endpoint.url}, f"Signed out of {endpoint.url}.")
+    out.result({"signedOut": True, "url": endpoint.url}, tr("Signed out of {url}.", url=endpoint.url))
     return OK
 
 
@@ -90,10 +96,10 @@ def logout(args: argparse.Namespace, out: Output) -> int:
 def list_contexts(args: argparse.Namespace, out: Output) -> int:
     """List your backends: the private one, and those of `pai login`; a star is at the one that is used."""
     rows = contexts.rows()
-    shown = [("*" if each.is_current else "", each.name, each.url or "the private backend") for each in rows]
+    shown = [("*" if each.is_current else "", each.name, each.url or tr("the private backend")) for each in rows]
     out.result([each.wire() for each in rows], render.table(("", "CONTEXT", "ADDRESS"), shown))
     if variable := contexts.fixed_by():
-        out.progress(f"{variable} is set, and says which is used here.")
+        out.progress(tr("{variable} is set, and says which is used here.", variable=variable))
     return OK
 
 
@@ -101,7 +107,7 @@ def list_contexts(args: argparse.Namespace, out: Output) -> int:
 def use(args: argparse.Namespace, out: Output) -> int:
     """Use a backend from now on: `pai`, notebooks, and the panel once its page is opened again."""
     contexts.use(args.name)
-    out.result({"context": args.name}, f"From now on {args.name} is used.")
+    out.result({"context": args.name}, tr("From now on {name} is used.", name=args.name))
     return OK
 
 
@@ -117,7 +123,9 @@ def _signed_in(args: argparse.Namespace, out: Output, endpoint: Endpoint) -> dic
         return _asked(endpoint, "POST", told["loginURI"], json.dumps({"idToken": token}).encode())
     if args.device:
         raise ClientError(
-            f"No provider signs users in at {endpoint.url}.", code="InvalidParametersError", hint="Leave --device out."
+            Text("No provider signs users in at {url}.", url=endpoint.url),
+            code="InvalidParametersError",
+            hint="Leave --device out.",
         )
     user, password = _credentials(args)
     body = json.dumps({"username": user, "password": password}).encode()
@@ -131,10 +139,10 @@ def _change_password(args: argparse.Namespace, out: Output, endpoint: Endpoint, 
     """Set a password of the user's own, which the session needs. Raises ClientError where none can be typed."""
     from getpass import getpass
 
-    out.progress("An administrator has set your password. Set one of your own.")
+    out.progress(tr("An administrator has set your password. Set one of your own."))
     if args.password_stdin:
         new = password_line()
-    elif (new := getpass("New password: ")) != getpass("New password again: "):
+    elif (new := getpass(tr("New password: "))) != getpass(tr("New password again: ")):
         raise ClientError("The two new passwords differ. Nothing was changed.", code="InvalidParametersError")
     value = {"data": {"oldPassword": old, "newPassword": new}, "patch": True}
     _asked(endpoint, "PUT", "/api/v2/users/me", json.dumps(value).encode())
@@ -153,8 +161,8 @@ def _credentials(args: argparse.Namespace) -> tuple[str, str]:
             hint="Elsewhere give --user and --password-stdin.",
         )
     if not args.user:
-        print("User: ", end="", file=sys.stderr, flush=True)
-    return args.user or sys.stdin.readline().strip(), getpass("Password: ")
+        print(tr("User: "), end="", file=sys.stderr, flush=True)
+    return args.user or sys.stdin.readline().strip(), getpass(tr("Password: "))
 
 
 def _asked(endpoint: Endpoint, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
@@ -169,5 +177,7 @@ def _asked(endpoint: Endpoint, method: str, path: str, body: bytes | None = None
     with Client(endpoint) as client:
         found = client.thread.run(ask(client.api))
     if not isinstance(found, dict):
-        raise ClientError(f"{endpoint.url} is not a backend of jupyter-pai.", code="InvalidParametersError")
+        raise ClientError(
+            Text("{url} is not a backend of jupyter-pai.", url=endpoint.url), code="InvalidParametersError"
+        )
     return found

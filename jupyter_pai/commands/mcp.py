@@ -8,6 +8,7 @@ from functools import partial
 
 from jupyter_pai.commands.output import Output
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 
 LOOPBACK = "127.0.0.1"
@@ -17,7 +18,7 @@ def http_place(text: str) -> tuple[str, int]:
     """``[HOST:]PORT``, where port 0 is any that is free. Raises ArgumentTypeError."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port, nor HOST:PORT")
+        raise argparse.ArgumentTypeError(tr("{text} is not a port, nor HOST:PORT", text=f"{text!r}"))
     return host.strip("[]") or LOOPBACK, int(port)
 
 
@@ -50,6 +51,9 @@ def mcp(args: argparse.Namespace, out: Output) -> int:
         server.run("stdio")
     else:
         host, port = args.http
-        began = "Assistants reach it at {}, each with a token of the backend.".format
-        serve_http(server, host, port, lambda url: out.progress(began(url)))
+
+        def began(url: str) -> None:
+            out.progress(tr("Assistants reach it at {url}, each with a token of the backend.", url=url))
+
+        serve_http(server, host, port, began)
     return OK

@@ -12,6 +12,7 @@ from jupyter_pai.commands.running import NEEDS, exit_code, needs
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import ended
 from jupyter_pai.errors import OK, ClientError, NotFound
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 
 if TYPE_CHECKING:
@@ -99,5 +100,7 @@ def _fetch(client: Client, job: JobDetail, target: Path, out: Output) -> None:
         results.write_html(target, page)
     result = client.thread.run(outputs.result())
     if result is not None and (failed := result["failed"]):
-        out.progress(f"Cell {failed['cell']} of {result['cells']}: {failed['error']}")
-    out.progress(f"Wrote {target} and {page}.")
+        out.progress(
+            tr("Cell {cell} of {cells}: {error}", cell=failed["cell"], cells=result["cells"], error=failed["error"])
+        )
+    out.progress(tr("Wrote {target} and {page}.", target=target, page=page))

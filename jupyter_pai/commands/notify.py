@@ -14,7 +14,9 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.commands.users import ask
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
+from pai_backend.model.text import Text
 
 GROUPS["notify"] = "Messages about your jobs by mail, a webhook or a chat: add, list, test, remove"
 
@@ -22,6 +24,7 @@ PATH = "/api/v2/notifications"
 CHANNELS = ("mail", "webhook", "slack", "teams", "feishu", "dingtalk")
 NEWS = (
     "started", "waited", "succeeded", "failed", "stopped", "retried", "preempted", "kept", "idle", "gpus-idle",
+    "budget",
 )  # fmt: skip
 ANSWER_S = 40.0
 LOOK_S = 0.5
@@ -38,7 +41,7 @@ ID = argument("id", help="its id, as `pai notify list` shows it")
         action="append",
         default=[],
         choices=NEWS,
-        help="which news, as often as needed; default: succeeded, failed, preempted, kept, idle, gpus-idle",
+        help="which news, as often as needed; default: succeeded, failed, preempted, kept, idle, gpus-idle, budget",
     ),
     argument(
         "--waited", type=duration, metavar="TIME", help="for --on waited: from which time on, such as 2h; default: 1h"
@@ -53,22 +56,27 @@ def add(args: argparse.Namespace, out: Output) -> int:
     """
     given = {
         "channel": args.channel,
-        "to": _line("URL or address") if args.to == "-" else args.to,
-        "secret": _line("secret") if args.secret_stdin else None,
+        "to": _line(Text("URL or address")) if args.to == "-" else args.to,
+        "secret": _line(Text("secret")) if args.secret_stdin else None,
         "news": list(dict.fromkeys(args.on)) or None,
         "waitedS": args.waited,
     }
     value = {name: each for name, each in given.items() if each is not None}
     made = cast(dict[str, Any], asked(lambda api: ask(api, "POST", PATH, value)))
-    told = f"From now on {made['channel']} ({made['place']}) has: {', '.join(made['news'])}."
-    out.result(made, f"{told}\n`pai notify test {made['id']}` sends a message now.")
+    told = tr(
+        "From now on {channel} ({place}) has: {news}.",
+        channel=made["channel"],
+        place=made["place"],
+        news=", ".join(made["news"]),
+    )
+    out.result(made, told + "\n" + tr("`pai notify test {id}` sends a message now.", id=made["id"]))
     return OK
 
 
 def _line(what: str) -> str:
     line = sys.stdin.readline().strip()
     if not line:
-        raise ClientError(f"There is no {what} on the standard input.", code="InvalidParametersError")
+        raise ClientError(Text("There is no {what} on the standard input.", what=what), code="InvalidParametersError")
     return line
 
 
@@ -94,8 +102,10 @@ def test(args: argparse.Namespace, out: Output) -> int:
             )
         time.sleep(LOOK_S)
     if now["trouble"]:
-        raise ClientError(f"The message did not arrive: {now['trouble']}.", code="UnavailableError")
-    out.result(now, f"A message has arrived at {now['place']}.")
+        raise ClientError(
+            Text("The message did not arrive: {trouble}.", trouble=now["trouble"]), code="UnavailableError"
+        )
+    out.result(now, tr("A message has arrived at {place}.", place=now["place"]))
     return OK
 
 
@@ -103,7 +113,7 @@ def test(args: argparse.Namespace, out: Output) -> int:
 def remove(args: argparse.Namespace, out: Output) -> int:
     """Remove a notification."""
     asked(lambda api: ask(api, "DELETE", f"{PATH}/{quote(args.id, safe='')}"))
-    out.result({"removed": args.id}, f"Removed {args.id}.")
+    out.result({"removed": args.id}, tr("Removed {id}.", id=args.id))
     return OK
 
 
@@ -116,13 +126,16 @@ def _one(id_: str) -> dict[str, Any]:
         if each["id"] == id_:
             return each
     raise ClientError(
-        f"You have no notification {id_!r}.", code="NoNotificationError", hint="`pai notify list` shows yours."
+        Text("You have no notification {id}.", id=f"{id_!r}"),
+        code="NoNotificationError",
+        hint="`pai notify list` shows yours.",
     )
 
 
 def _state(each: dict[str, Any]) -> str:
     if each["trouble"]:
-        kept = f"; {each['waiting']} wait" if each["waiting"] else ""
-        lost = f"; {each['lost']} were given up" if each["lost"] else ""
-        return f"did not arrive: {each['trouble']}{kept}{lost}"
-    return f"arrived {render.clock(each['sentAt'])}" if each["sentAt"] else "none yet"
+        said = tr("did not arrive: {trouble}", trouble=each["trouble"])
+        if each["waiting"]:
+            said = tr("{state}; {number} wait", state=said, number=each["waiting"])
+        return tr("{state}; {number} were given up", state=said, number=each["lost"]) if each["lost"] else said
+    return tr("arrived {sent_at}", sent_at=render.clock(each["sentAt"])) if each["sentAt"] else tr("none yet")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jupyter_pai import render
 from jupyter_pai.errors import ClientError
+from jupyter_pai.language import tr
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -33,9 +35,9 @@ class Output:
         else:
             print(text)
 
-    def job(self, client: Client, job: JobDetail) -> None:
-        """A job as the result."""
-        self.result(job, render.job_page(job))
+    def job(self, client: Client, job: JobDetail, why: str = "") -> None:
+        """A job as the result; ``why`` it waits in the user's language, where known."""
+        self.result(job, render.job_page(job, why))
 
     def ticket(self, client: Client, ticket: Ticket, address: str) -> None:
         """A sign-in as the result; ``address`` is the one that works from here."""
@@ -66,7 +68,7 @@ class Output:
 
     def given_up(self, job: str) -> None:
         """The user has interrupted the waiting."""
-        self.progress(f"\nNo longer waiting; the job keeps running. Stop it with `pai stop {job}`.")
+        self.progress("\n" + tr("No longer waiting; the job keeps running. Stop it with `pai stop {job}`.", job=job))
 
     def ended(self, job: JobDetail) -> None:
         """The end that was waited for."""
@@ -80,13 +82,17 @@ class Output:
 
         Raises ClientError where no answer can come: without a terminal, or as JSON.
         """
-        question = f"{act[:1].upper()}{act[1:]}?"
+        question = Text("{act}?", act=f"{act[:1].upper()}{act[1:]}")
         if self.as_json or not sys.stdin.isatty():
-            raise ClientError(f"{question} This needs confirmation.", code="InvalidParametersError", hint="Give --yes.")
-        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+            raise ClientError(
+                Text("{question} This needs confirmation.", question=question),
+                code="InvalidParametersError",
+                hint="Give --yes.",
+            )
+        print(f"{tr(question)} [y/N] ", end="", file=sys.stderr, flush=True)
         agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
         if not agreed:
-            self.progress(otherwise)
+            self.progress(tr(otherwise))
         return agreed
 
     def error(self, error: ClientError, *, source: str = "", name: str = "") -> None:

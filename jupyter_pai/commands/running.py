@@ -11,6 +11,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import INTERRUPTED, ended
 from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ def memory_mb(text: str) -> int:
     """MiB of ``16G`` or ``16384``. Raises ArgumentTypeError."""
     found = _MEMORY.fullmatch(text)
     if found is None or not int(found[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write 16G, 512M or a number of MiB")
+        raise argparse.ArgumentTypeError(
+            tr("{text} is not a size: write 16G, 512M or a number of MiB", text=f"{text!r}")
+        )
     return int(found[1]) * {"M": 1, "G": 1024, "T": 1024 * 1024}[(found[2] or "M").upper()]
 
 
@@ -32,14 +35,14 @@ def variable(text: str) -> tuple[str, str]:
     """``NAME=VALUE``. Raises ArgumentTypeError."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(tr("{text} is not NAME=VALUE", text=f"{text!r}"))
     return name, value
 
 
 def count(text: str) -> int:
     """A whole number from 0. Raises ArgumentTypeError."""
     if not text.isdecimal() or not text.isascii():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
+        raise argparse.ArgumentTypeError(tr("{text} is not a number from 0", text=f"{text!r}"))
     return int(text)
 
 
@@ -95,7 +98,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             out.job(client, job)
             return OK
         out.awaited(client, job)
-        out.progress(f"Job {job['name']} is submitted. `pai config {job['name']}` prints its document.")
+        out.progress(tr("Job {name} is submitted. `pai config {name}` prints its document.", name=job["name"]))
         return exit_code(ended(client, job["uid"], out, show_log=True))
 
 

@@ -13,7 +13,9 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked, connected
 from jupyter_pai.commands.users import ask
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, verb
+from pai_backend.model.text import Text
 
 GROUPS["secret"] = "Secrets of yours that documents take by name: set, list, remove"
 
@@ -39,7 +41,7 @@ def set_secret(args: argparse.Namespace, out: Output) -> int:
     """
     value = _typed() if out.in_cell or sys.stdin.isatty() else _read()
     asked(lambda api: ask(api, "PUT", _path(args.name), {"value": value}))
-    out.result({"set": args.name}, f"The secret {args.name} is kept.")
+    out.result({"set": args.name}, tr("The secret {name} is kept.", name=args.name))
     return OK
 
 
@@ -48,7 +50,7 @@ def _typed() -> str:
     from getpass import getpass
 
     try:
-        value = getpass("Value: ")
+        value = getpass(tr("Value: "))
     except (EOFError, RuntimeError, NotImplementedError) as error:  # the kernel's, where its front end cannot ask
         raise ClientError("The value cannot be typed here.", code="InvalidParametersError", hint=_ELSEWHERE) from error
     if not value:
@@ -56,7 +58,7 @@ def _typed() -> str:
     return value
 
 
-_ELSEWHERE = "In a shell, `pai secret set NAME < FILE` reads it."
+_ELSEWHERE = Text("In a shell, `pai secret set NAME < FILE` reads it.")
 
 
 def _read() -> str:
@@ -64,7 +66,7 @@ def _read() -> str:
     try:
         text = sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:
-        hint = "Encode it, for example in base64."
+        hint = Text("Encode it, for example in base64.")
         raise ClientError("The value is not UTF-8.", code="InvalidParametersError", hint=hint) from None
     line = text.removesuffix("\n").removesuffix("\r")
     value = text if "\n" in line else line  # a private key of several lines needs the last line end
@@ -89,7 +91,7 @@ def list_secrets(args: argparse.Namespace, out: Output) -> int:
 def remove_secret(args: argparse.Namespace, out: Output) -> int:
     """Remove a secret. Jobs that were submitted with it keep its value."""
     asked(lambda api: ask(api, "DELETE", _path(args.name)))
-    out.result({"removed": args.name}, f"The secret {args.name} is removed.")
+    out.result({"removed": args.name}, tr("The secret {name} is removed.", name=args.name))
     return OK
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_pai.errors import ClientError, InvalidDocument
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import flag
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient
@@ -80,7 +82,9 @@ def read_document(file: str | DocumentFile) -> DocumentFile:
         return DocumentFile(_without_utf16(path.read_bytes()), file, path.name)
     except OSError as error:
         raise InvalidDocument(
-            f"{file} cannot be read: {error.strerror}.", code="InvalidParametersError", hint="Check the file's name."
+            Text("{file} cannot be read: {strerror}.", file=file, strerror=error.strerror),
+            code="InvalidParametersError",
+            hint="Check the file's name.",
         ) from error
 
 
@@ -108,7 +112,9 @@ def converted(document: DocumentFile, out: Output, *, agreed: bool) -> DocumentF
         text = document.data.decode("gb18030")
     except UnicodeDecodeError:
         return document
-    if agreed or out.agreed(f"convert {document.name} from GBK to UTF-8", "Not submitted: the document is not UTF-8."):
+    if agreed or out.agreed(
+        tr("convert {name} from GBK to UTF-8", name=document.name), tr("Not submitted: the document is not UTF-8.")
+    ):
         return replace(document, data=text.encode())
     return None
 
@@ -127,7 +133,7 @@ def write_document(file: str, text: str) -> None:
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise InvalidDocument(
-            f"{file} cannot be written: {error.strerror}.",
+            Text("{file} cannot be written: {strerror}.", file=file, strerror=error.strerror),
             code="InvalidParametersError",
             hint="Choose another file or directory.",
         ) from error

@@ -9,6 +9,7 @@ from jupyter_pai.commands.keys import ONLY, duration
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.share_text import share_line, shares_text
 from jupyter_pai.verbs import OneOf, argument, flag, verb
 
@@ -67,7 +68,7 @@ def share(args: argparse.Namespace, out: Output) -> int:
         return OK
     if args.user is None:
         found = asked(lambda api: broker.shares(api, args.job))
-        out.result(found, "\n".join(map(share_line, found)) or "Nothing is shared.")
+        out.result(found, "\n".join(map(share_line, found)) or tr("Nothing is shared."))
         return OK
     made = asked(lambda api: broker.share(api, args.job, args.user, lifetime_s=args.lifetime, only=args.only))
     out.result(made, share_line(made))
@@ -94,5 +95,5 @@ def unshare(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.unshare(api, args.job, args.user))
-    out.result({"unshared": args.user}, f"{args.job} is no longer shared with {args.user}.")
+    out.result({"unshared": args.user}, tr("{job} is no longer shared with {user}.", job=args.job, user=args.user))
     return OK

@@ -16,8 +16,10 @@ from typing import cast
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.simulated import compared, text
 from jupyter_pai.errors import OK, USAGE, ClientError, from_wire
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 from jupyter_pai.wire_types import Comparison, Report
+from pai_backend.model.text import Text
 
 
 def _seconds(given: str) -> float:
@@ -26,7 +28,7 @@ def _seconds(given: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{given} is not a number of seconds from 0 to 86400")
+        raise argparse.ArgumentTypeError(tr("{given} is not a number of seconds from 0 to 86400", given=given))
     return seconds
 
 
@@ -56,7 +58,10 @@ def simulate(args: argparse.Namespace, out: Output) -> int:
     """
     done = subprocess.run(_command(args), stdout=subprocess.PIPE, check=False)
     if done.returncode not in (OK, USAGE):
-        raise ClientError(f"The simulation ended with exit code {done.returncode}.", hint="Its output is above.")
+        raise ClientError(
+            Text("The simulation ended with exit code {returncode}.", returncode=done.returncode),
+            hint="Its output is above.",
+        )
     answer = json.loads(done.stdout)
     if done.returncode == USAGE:
         error = from_wire(400, answer["error"])

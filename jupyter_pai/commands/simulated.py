@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from jupyter_pai import render
+from jupyter_pai.language import tr
 from jupyter_pai.wire_types import Comparison, GroupFigures, Report
+from pai_backend.model.text import Text
 
 HEAD = ("GROUPS", "WAIT MEAN", "P50", "P95", "MAX", "GPU HOURS", "ON QUOTA", "OPPORTUNISTIC")
 LOSSES = ("PREEMPTED", "LOST GPU HOURS", "FAILED", "DISPLACED", "OVERTAKEN", "CAPPED", "GROWN")
@@ -18,20 +20,26 @@ MOST_USERS = 20
 
 def text(report: Report) -> str:
     """The figures of one simulation."""
-    total = report["total"]
+    total, span, fragmented = report["total"], _clock(report["spanS"]), _percent(report["fragmentation"])
     lines = [
-        f"{total['groups']} groups on {report['gpus']} GPUs in {_clock(report['spanS'])}",
-        f"{_percent(report['utilisation'])} of the GPU time was used ({_percent(report['guaranteed'])} on a quota, "
-        f"{_percent(report['opportunistic'])} opportunistically); {_percent(report['broken'])} was broken; "
-        f"{_percent(report['idleWhileWanted'])} was idle while groups waited for as much.",
-        f"{_percent(report['fragmentation'])} of the idle GPU time was in free cells smaller than a machine.",
+        tr("{groups} groups on {gpus} GPUs in {time}", groups=total["groups"], gpus=report["gpus"], time=span),
+        tr(
+            "{used} of the GPU time was used ({guaranteed} on a quota, {opportunistic} opportunistically); "
+            "{broken} was broken; {idle} was idle while groups waited for as much.",
+            used=_percent(report["utilisation"]),
+            guaranteed=_percent(report["guaranteed"]),
+            opportunistic=_percent(report["opportunistic"]),
+            broken=_percent(report["broken"]),
+            idle=_percent(report["idleWhileWanted"]),
+        ),
+        tr("{part} of the idle GPU time was in free cells smaller than a machine.", part=fragmented),
         "",
-        _table("VC", [*((share["vc"], share) for share in report["vcs"]), ("all", total)]),
+        _table("VC", [*((share["vc"], share) for share in report["vcs"]), (tr("all"), total)]),
     ]
     if report["users"]:
         lines += ["", _table("USER", [(share["user"], share) for share in _users(report)])]
     if len(report["users"]) > MOST_USERS:
-        lines.append(f"and {len(report['users']) - MOST_USERS} more users")
+        lines.append(tr("and {number} more users", number=len(report["users"]) - MOST_USERS))
     return "\n".join(lines + _warnings(report))
 
 
@@ -79,14 +87,18 @@ def _warnings(report: Report) -> list[str]:
     refused = report["refused"]
     lines = []
     for each in refused[:MOST_REFUSED]:
-        told = each["texts"]["en"]
-        lines.append(f"! {render.safe(each['group'])} is refused: {told['sentence']} {told['remedy']}")
+        told = render.told_in_language(each["texts"])
+        refusal = tr("{group} is refused: {reason}", group=render.safe(each["group"]), reason=told["sentence"])
+        lines.append(f"! {refusal} {told['remedy']}")
     if len(refused) > MOST_REFUSED:
-        lines.append(f"! and {len(refused) - MOST_REFUSED} more are refused")
+        lines.append("! " + tr("and {number} more are refused", number=len(refused) - MOST_REFUSED))
+    if overrun := report["total"]["overrun"]:
+        lines.append("! " + tr("{number} groups were stopped at the longest run", number=overrun))
     if report["left"]:
         names = ", ".join(render.safe(name) for name in report["left"][:MOST_REFUSED])
-        more = f" and {len(report['left']) - MOST_REFUSED} more" if len(report["left"]) > MOST_REFUSED else ""
-        lines.append(f"! still waiting at the end: {names}{more}")
+        if len(report["left"]) > MOST_REFUSED:
+            names = tr("{names} and {number} more", names=names, number=len(report["left"]) - MOST_REFUSED)
+        lines.append("! " + tr("still waiting at the end: {names}", names=names))
     return lines
 
 
@@ -94,23 +106,23 @@ def _warnings(report: Report) -> list[str]:
 
 _WHOLE: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("GPUs", lambda report: str(report["gpus"])),
-    ("time until the last end", lambda report: _clock(report["spanS"])),
-    ("GPU time used", lambda report: _percent(report["utilisation"])),
-    ("  on a quota", lambda report: _percent(report["guaranteed"])),
-    ("  opportunistically", lambda report: _percent(report["opportunistic"])),
-    ("GPU time broken", lambda report: _percent(report["broken"])),
-    ("GPU time idle while groups waited", lambda report: _percent(report["idleWhileWanted"])),
-    ("idle GPU time in cells smaller than a machine", lambda report: _percent(report["fragmentation"])),
-    ("groups refused", lambda report: str(len(report["refused"]))),
-    ("groups left waiting", lambda report: str(len(report["left"]))),
+    (Text("time until the last end"), lambda report: _clock(report["spanS"])),
+    (Text("GPU time used"), lambda report: _percent(report["utilisation"])),
+    (Text("  on a quota"), lambda report: _percent(report["guaranteed"])),
+    (Text("  opportunistically"), lambda report: _percent(report["opportunistic"])),
+    (Text("GPU time broken"), lambda report: _percent(report["broken"])),
+    (Text("GPU time idle while groups waited"), lambda report: _percent(report["idleWhileWanted"])),
+    (Text("idle GPU time in cells smaller than a machine"), lambda report: _percent(report["fragmentation"])),
+    (Text("groups refused"), lambda report: str(len(report["refused"]))),
+    (Text("groups left waiting"), lambda report: str(len(report["left"]))),
 )
 
 
 def compared(answer: Comparison) -> str:
     """Two simulations of the same trace: a column for each, then both figures in each cell."""
     one, two = answer["reports"]
-    whole = [(name, figure(one), figure(two)) for name, figure in _WHOLE]
-    vcs = [*_pairs(one["vcs"], two["vcs"], "vc"), ("all", one["total"], two["total"])]
+    whole = [(tr(name), figure(one), figure(two)) for name, figure in _WHOLE]
+    vcs = [*_pairs(one["vcs"], two["vcs"], "vc"), (tr("all"), one["total"], two["total"])]
     lines = [render.table(("", *answer["configs"]), whole), "", _pair_table("VC", vcs)]
     names = {share["user"] for report in (one, two) for share in _users(report)}
     users = [each for each in _pairs(one["users"], two["users"], "user") if each[0] in names]

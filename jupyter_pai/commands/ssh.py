@@ -15,6 +15,7 @@ from jupyter_pai.commands.session import connected
 from jupyter_pai.connect.files import ClusterFiles, FileChange, ssh_dir
 from jupyter_pai.connect.windows import Profile, private_command, profile
 from jupyter_pai.errors import OK
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, one_of, verb
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ def ssh_config(args: argparse.Namespace, out: Output) -> int:
         "diff": diff,
         "notes": notes,
     }
-    lines = [f"{'removed' if c.after is None else 'wrote'} {c.path}" for c in changed] or ["Nothing to change."]
+    lines = [
+        tr("removed {path}", path=c.path) if c.after is None else tr("wrote {path}", path=c.path) for c in changed
+    ] or [tr("Nothing to change.")]
     out.result(value, diff.rstrip("\n") if args.dry_run and diff else "\n".join(lines + notes))
     return OK
 
@@ -136,4 +139,4 @@ def _files(args: argparse.Namespace, cluster: str, windows: Profile | None) -> C
 
 def _permissions(files: ClusterFiles) -> str:
     key = PureWindowsPath(files.places.identity)
-    return f"Should Windows call the key's permissions too open, type in PowerShell: {private_command(key)}"
+    return tr("Should Windows call the key's permissions too open, type in PowerShell: {key}", key=private_command(key))

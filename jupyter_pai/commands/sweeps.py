@@ -9,8 +9,10 @@ from jupyter_pai import render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, one_of, verb
 from jupyter_pai.wire import FINAL_STATES
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sweeps import SweptJob
@@ -30,7 +32,7 @@ def axis(text: str) -> tuple[str, tuple[str, ...]]:
 def parallel(text: str) -> int:
     """A whole number from 1. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+        raise argparse.ArgumentTypeError(tr("{text} is not a number from 1", text=f"{text!r}"))
     return int(text)
 
 
@@ -54,7 +56,8 @@ def submit_sweep(client: Client, document: bytes, args: argparse.Namespace, out:
     for option in ("address", "wait", "fresh_name", "replace"):
         if getattr(args, option):
             raise ClientError(
-                f"--{option.replace('_', '-')} is for a single job, not for a sweep.", code="InvalidParametersError"
+                Text("--{value} is for a single job, not for a sweep.", value=option.replace("_", "-")),
+                code="InvalidParametersError",
             )
     axes = dict(args.sweep)
     if len(axes) < len(args.sweep):
@@ -64,7 +67,7 @@ def submit_sweep(client: Client, document: bytes, args: argparse.Namespace, out:
     jobs = client.thread.run(sweeps.submit(client.api, members, out.progress))
     out.result(
         {"sweep": name, "jobs": [job["name"] for job in jobs]},
-        f"Sweep {name}: {len(jobs)} jobs are submitted. `pai sweep {name}` lists them.",
+        tr("Sweep {name}: {count} jobs are submitted. `pai sweep {name}` lists them.", name=name, count=len(jobs)),
     )
     return OK
 
@@ -91,7 +94,11 @@ def sweep(args: argparse.Namespace, out: Output) -> int:
             made = client.thread.run(sweeps.submit(client.api, list(sweeps.cloned(jobs, args.clone)), out.progress))
             out.result(
                 {"sweep": args.clone, "jobs": [job["name"] for job in made]},
-                f"Sweep {args.clone}: {len(made)} jobs are submitted. `pai sweep {args.clone}` lists them.",
+                tr(
+                    "Sweep {clone}: {count} jobs are submitted. `pai sweep {clone}` lists them.",
+                    clone=args.clone,
+                    count=len(made),
+                ),
             )
             return OK
         if args.stop or args.retry:

@@ -12,6 +12,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.ssh import NO_CERTIFICATE, SSH_DIR, by_certificate, ssh_root
 from jupyter_pai.errors import JOB_FAILED, OK
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 
 if TYPE_CHECKING:
@@ -52,14 +53,19 @@ def sync(args: argparse.Namespace, out: Output) -> int:
         with access.proven(client, reached, certify=by_certificate(args)) as login:
             task = Task(login, args.to or PurePosixPath(code.task_name(folder.root)))
             if not task.open():
-                out.progress("One side has no rsync; files go by sftp, as a whole each time.")
+                out.progress(tr("One side has no rsync; files go by sftp, as a whole each time."))
             pair = Pair(folder, task, reached.login.alias, both=args.both)
             plan = pair.step()
             _tell(plan, out)
             if args.once:
-                out.result(plan.__dict__, f"{args.folder} and {task.path} are in step." if not plan.conflicts else "")
+                out.result(
+                    plan.__dict__,
+                    tr("{folder} and {path} are in step.", folder=args.folder, path=task.path)
+                    if not plan.conflicts
+                    else "",
+                )
                 return JOB_FAILED if plan.conflicts else OK
-            out.progress(f"Keeping {args.folder} and {task.path} in step. Ctrl-C ends it.")
+            out.progress(tr("Keeping {folder} and {path} in step. Ctrl-C ends it.", folder=args.folder, path=task.path))
             _keep(folder.root, pair, args, out)
     return OK
 
@@ -81,4 +87,6 @@ def _tell(plan: Plan, out: Output, told: list[str] | None = None) -> None:
             out.progress(f"{mark} {path}")
     for path in plan.conflicts:
         if path not in (told or ()):
-            out.progress(f"!! {path} changed on both sides: left as it is. Rename or remove one of the two.")
+            out.progress(
+                tr("!! {path} changed on both sides: left as it is. Rename or remove one of the two.", path=path)
+            )

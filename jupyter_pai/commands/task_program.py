@@ -11,6 +11,7 @@ from jupyter_pai import access
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.ssh import by_certificate, ssh_root
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.task_ports import HOST, NOT_FOUND, forwarded, free_port, lead
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run_in_task(client: Client, job: str, program: TaskProgram, args: argparse.N
     url, there = address(args), free_port()
     with access.proven(client, reached, certify=by_certificate(args)) as login:
         command = forwarded(login, args.port, there, program.script(there))
-        out.result({"url": url, "command": command}, f"{program.name}: {url} (Ctrl-C ends it)")
+        out.result({"url": url, "command": command}, tr("{name}: {url} (Ctrl-C ends it)", name=program.name, url=url))
         if out.as_json or out.in_cell:
             return OK
         access.require_openssh()

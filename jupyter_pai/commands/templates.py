@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected, read_document
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, verb
+from pai_backend.model.text import Text
 
 _NEEDED = {"show": 1, "save": 2, "delete": 1}
 
@@ -38,7 +40,7 @@ def templates_(args: argparse.Namespace, out: Output) -> int:
     given = [word for word in (args.name, args.file) if word is not None]
     if args.action is not None and len(given) != _NEEDED[args.action]:
         usage = f"pai templates {args.action} NAME{' FILE' if args.action == 'save' else ''}"
-        raise ClientError(f"Write `{usage}`.", code="InvalidParametersError")
+        raise ClientError(Text("Write `{usage}`.", usage=usage), code="InvalidParametersError")
     document = read_document(args.file) if args.action == "save" else None
     with connected() as client:
         if args.action is None:
@@ -48,8 +50,8 @@ def templates_(args: argparse.Namespace, out: Output) -> int:
             out.content(client.thread.run(templates.document(client.api, args.name)))
         elif document is not None:
             client.thread.run(templates.save(client.api, args.name, document.data, document.filename))
-            out.result({"saved": args.name}, f"Saved: `pai submit --template {args.name}` submits it.")
+            out.result({"saved": args.name}, tr("Saved: `pai submit --template {name}` submits it.", name=args.name))
         else:
             client.thread.run(templates.delete(client.api, args.name))
-            out.result({"deleted": args.name}, f"The template {args.name} is deleted.")
+            out.result({"deleted": args.name}, tr("The template {name} is deleted.", name=args.name))
     return OK

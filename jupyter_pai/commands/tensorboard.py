@@ -14,6 +14,7 @@ from jupyter_pai.errors import ClientError
 from jupyter_pai.task_ports import HOST, held, quoted, require_port
 from jupyter_pai.verbs import argument, verb
 from jupyter_pai.wire import FINAL_STATES
+from pai_backend.model.text import Text
 
 DEFAULT_PORT = 6006
 
@@ -36,7 +37,7 @@ def tensorboard(args: argparse.Namespace, out: Output) -> int:
     """
     require_port(args.port)
     lacking = ClientError(
-        f"The task has no program {args.program}.",
+        Text("The task has no program {program}.", program=args.program),
         code="InvalidParametersError",
         hint="Run `pip install tensorboard` in the task, choose an image that has it, or name it by --program.",
     )
@@ -45,9 +46,13 @@ def tensorboard(args: argparse.Namespace, out: Output) -> int:
         if job["state"] in FINAL_STATES:
             place = f"$PAI_DEFAULT_FS_URI/Output/{job['username']}/{job['uid']}"
             raise ClientError(
-                f"Job {job['name']} has ended ({job['state']}), so nothing runs in it.",
+                Text(
+                    "Job {name} has ended ({state}), so nothing runs in it.", name=job["name"], state=Text(job["state"])
+                ),
                 code="InvalidParametersError",
-                hint=f"Copy its output with `pai cp '{place}' DIR` and run `tensorboard --logdir DIR` here.",
+                hint=Text(
+                    "Copy its output with `pai cp '{place}' DIR` and run `tensorboard --logdir DIR` here.", place=place
+                ),
             )
         program = TaskProgram("TensorBoard", lambda there: _script(args.program, args.logdir, there), lacking)
         return run_in_task(client, job["uid"], program, args, out)

@@ -10,7 +10,10 @@ from jupyter_pai.commands.arguments import JOB, task_names
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.ssh import SSH_DIR, ssh_root
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.language import tr
+from jupyter_pai.render import padded
 from jupyter_pai.verbs import argument, flag, one_of, verb
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.terminals.login import TaskPlace
@@ -55,7 +58,7 @@ def terminal(args: argparse.Namespace, out: Output) -> int:
 
     ending = attached(place, args.name, key)
     if ending is None:
-        out.progress(f"Detached. The shell goes on: `pai terminal {args.job}` attaches again.")
+        out.progress(tr("Detached. The shell goes on: `pai terminal {job}` attaches again.", job=args.job))
         return OK
     out.progress(_words(ending))
     return 1 if ending.code is None and ending.signal is None else (ending.code or 128 + (ending.signal or -128))
@@ -73,9 +76,9 @@ def _managed(args: argparse.Namespace, place: TaskPlace, out: Output) -> int:
         told = {"do": "end" if args.end else "list", "owner": login.folder, "name": args.name}
         found = asyncio.run(asked(login.command, **told))
     if args.end:
-        out.result({"ended": args.name}, f"Terminal {args.name} has ended.")
+        out.result({"ended": args.name}, tr("Terminal {name} has ended.", name=args.name))
     else:
-        out.result(found, "\n".join(map(_line, found)) or "There are no terminals.")
+        out.result(found, "\n".join(map(_line, found)) or tr("There are no terminals."))
     return OK
 
 
@@ -87,16 +90,16 @@ def _line(session: dict[str, object]) -> str:
     since = session.get("since")
     begun = datetime.fromtimestamp(since).strftime("%Y-%m-%d %H:%M") if isinstance(since, int | float) else "-"
     ended, clients = session.get("ended"), session.get("clients")
-    state = "ended" if ended is not None else "attached" if clients else "detached"
-    return f"{printable(str(session.get('name'))):<12} {state:<9} since {begun}"
+    state = tr("ended") if ended is not None else tr("attached") if clients else tr("detached")
+    return f"{printable(str(session.get('name'))):<12} {padded(state, 9)} {tr('since {time}', time=begun)}"
 
 
 def _words(ending: Ending) -> str:
     if ending.reason:
         return ending.reason
     if ending.signal is not None:
-        return f"The shell was ended by signal {ending.signal}."
-    return f"The shell has ended with exit code {ending.code}."
+        return tr("The shell was ended by signal {signal}.", signal=ending.signal)
+    return tr("The shell has ended with exit code {code}.", code=ending.code)
 
 
 def _task(name: str | None) -> tuple[str | None, int | None]:
@@ -106,7 +109,7 @@ def _task(name: str | None) -> tuple[str | None, int | None]:
     role, _, index = name.rpartition("-")
     if not role or not (index.isascii() and index.isdigit()):
         raise ClientError(
-            f"{name!r} is not the name of a task.",
+            Text("{name} is not the name of a task.", name=f"{name!r}"),
             code="InvalidParametersError",
             hint="Give the role and the index, such as worker-0. `pai show JOB` lists the tasks.",
         )
@@ -118,7 +121,7 @@ def _key(name: str) -> bytes:
     if len(name) == 2 and name[0] == "^" and "@" <= name[1].upper() <= "_":
         return bytes([ord(name[1].upper()) & 0x1F])
     raise ClientError(
-        f"{name!r} is not a key that can detach.",
+        Text("{name} is not a key that can detach.", name=f"{name!r}"),
         code="InvalidParametersError",
         hint="Give a control key as ^ and a letter, such as ^A.",
     )

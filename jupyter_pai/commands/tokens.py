@@ -13,6 +13,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.commands.users import ask
 from jupyter_pai.errors import OK
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, verb
 
 GROUPS["token"] = "Tokens for programs: list, add, revoke"
@@ -69,7 +70,7 @@ def add(args: argparse.Namespace, out: Output) -> int:
     }
     query = urlencode({name: value for name, value in given.items() if value})
     made = cast(dict[str, Any], asked(lambda api: ask(api, "POST", f"{PATH}/application?{query}")))
-    out.result(made, f"{made['token']}\nIt is shown this once; its id is {made['id']}.")
+    out.result(made, made["token"] + "\n" + tr("It is shown this once; its id is {id}.", id=made["id"]))
     return OK
 
 
@@ -77,7 +78,7 @@ def add(args: argparse.Namespace, out: Output) -> int:
 def revoke(args: argparse.Namespace, out: Output) -> int:
     """Revoke a token or session: it ends with the keys, certificates and shares that it made."""
     asked(lambda api: ask(api, "DELETE", f"{PATH}/{quote(args.token, safe='')}"))
-    out.result({"revoked": args.token}, f"Revoked {args.token}.")
+    out.result({"revoked": args.token}, tr("Revoked {token}.", token=args.token))
     return OK
 
 

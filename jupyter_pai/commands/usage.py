@@ -13,6 +13,7 @@ from jupyter_pai import durations, render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.errors import OK
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def moment(text: str) -> datetime:
         return datetime.now(UTC) - timedelta(seconds=durations.seconds(text))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a day such as 2026-11-25 nor a time such as 30d"
+            tr("{text} is neither a day such as 2026-11-25 nor a time such as 30d", text=f"{text!r}")
         ) from None
 
 
@@ -50,7 +51,7 @@ def parts(text: str) -> list[str]:
     found = list(dict.fromkeys(filter(None, text.split(","))))
     unknown = [each for each in found if each not in COLUMNS]
     if unknown or not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of {', '.join(COLUMNS)}")
+        raise argparse.ArgumentTypeError(tr("{text} is not of {columns}", text=f"{text!r}", columns=", ".join(COLUMNS)))
     return [each for each in COLUMNS if each in found]
 
 
@@ -77,13 +78,14 @@ def usage(args: argparse.Namespace, out: Output) -> int:
 
 def _text(found: Usage, by: Sequence[str]) -> str:
     if not found["data"]:
-        return "Nothing was held in that time."
+        return tr("Nothing was held in that time.")
     head = (*(COLUMNS[each][0] for each in by), "GPU HOURS", "CPU HOURS", "RUNS")
     rows = [
         (*_names(row, by), f"{row['gpuHours']:,.1f}", f"{row['cpuHours']:,.1f}", row["runs"]) for row in found["data"]
     ]
     gpus, cpus = (sum(row[name] for row in found["data"]) for name in ("gpuHours", "cpuHours"))
-    return f"{render.table(head, rows)}\nTogether {gpus:,.1f} GPU hours and {cpus:,.1f} CPU hours."
+    together = tr("Together {gpus} GPU hours and {cpus} CPU hours.", gpus=f"{gpus:,.1f}", cpus=f"{cpus:,.1f}")
+    return f"{render.table(head, rows)}\n{together}"
 
 
 def _csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:

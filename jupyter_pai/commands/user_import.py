@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.commands.users import USERS, ask, new_password
 from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient
@@ -59,13 +62,13 @@ def import_users(args: argparse.Namespace, out: Output) -> int:
             try:
                 await ask(api, "POST", value={**row.body, "password": password, "mustChangePassword": True})
             except ClientError as error:  # what has changed since it was checked
-                done.append({**row.body, "result": f"refused: {error}"})
+                done.append({**row.body, "result": Text("refused: {reason}", reason=error)})
             else:
                 done.append({**row.body, "result": "added", "password": password})
         return done
 
     done = asked(work)
-    rows = [(each["username"], each["result"], each.get("password", "")) for each in done]
+    rows = [(each["username"], tr(each["result"]), each.get("password", "")) for each in done]
     out.result(done, render.table(("USER", "RESULT", "PASSWORD"), rows))
     return OK if all(each["result"][:7] != "refused" for each in done) else JOB_FAILED
 
@@ -75,14 +78,16 @@ def read_users(path: Path) -> list[Row]:
     try:
         text = path.expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ClientError(f"{path} cannot be read: {error}", code="InvalidParametersError") from None
+        raise ClientError(
+            Text("{path} cannot be read: {error}", path=path, error=error), code="InvalidParametersError"
+        ) from None
     rows = csv.DictReader(text.splitlines())
     head = [name.strip().lower() for name in rows.fieldnames or ()]
     if head != list(COLUMNS[: len(head)]) or not head:
         raise ClientError(
-            f"{path}, line 1: the columns are {', '.join(head) or 'missing'}.",
+            Text("{path}, line 1: the columns are {head}.", path=path, head=", ".join(head) or Text("missing")),
             code="InvalidParametersError",
-            hint=f"They have to be {', '.join(COLUMNS)}; those after the first may be left out.",
+            hint=Text("They have to be {columns}; those after the first may be left out.", columns=", ".join(COLUMNS)),
         )
     rows.fieldnames = head
     found: list[Row] = []
@@ -90,9 +95,11 @@ def read_users(path: Path) -> list[Row]:
     for row in rows:
         values = {name: (row.get(name) or "").strip() for name in COLUMNS}
         if None in row or not values["name"]:
-            wrong[rows.line_num] = "there are more values than columns" if None in row else "there is no name"
+            wrong[rows.line_num] = (
+                Text("there are more values than columns") if None in row else Text("there is no name")
+            )
         elif any(each.body["username"].lower() == values["name"].lower() for each in found):
-            wrong[rows.line_num] = f"{values['name']} is listed before"
+            wrong[rows.line_num] = Text("{name} is listed before", name=values["name"])
         body = {
             "username": values["name"],
             "email": values["email"],
@@ -122,5 +129,6 @@ async def _check(api: AsyncClient, path: Path, rows: list[Row]) -> None:
 def _refuse(path: Path, wrong: dict[int, str]) -> None:
     """Raise ClientError for lines that are wrong."""
     if wrong:
-        said = "; ".join(f"{path}, line {line}: {why}" for line, why in wrong.items())
+        faults = [Text("{path}, line {line}: {why}", path=path, line=line, why=why) for line, why in wrong.items()]
+        said = reduce(lambda all_, each: Text("{all}; {next}", all=all_, next=each), faults)
         raise ClientError(f"{said}.", code="InvalidParametersError", hint="Correct the file. No user was added.")

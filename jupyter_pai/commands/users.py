@@ -14,6 +14,7 @@ from jupyter_pai import render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import FROM_STDIN, asked, password_line
 from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, one_of, verb
 
 if TYPE_CHECKING:
@@ -83,8 +84,14 @@ def list_users(args: argparse.Namespace, out: Output) -> int:
 
 
 def _role(user: dict[str, Any]) -> str:
-    role = "administrator" if user["admin"] else f"manages {', '.join(user['manages'])}" if user["manages"] else ""
-    return ", ".join(filter(None, (role, "disabled" if user["disabled"] else "")))
+    role = (
+        tr("administrator")
+        if user["admin"]
+        else tr("manages {manages}", manages=", ".join(user["manages"]))
+        if user["manages"]
+        else ""
+    )
+    return ", ".join(filter(None, (role, tr("disabled") if user["disabled"] else "")))
 
 
 def names(text: str | None) -> list[str] | None:
@@ -120,7 +127,7 @@ def add(args: argparse.Namespace, out: Output) -> int:
     wanted = {"username": args.user, "password": password, "email": args.email or "", "admin": args.admin}
     wanted["mustChangePassword"] = not args.may_keep_password
     added = asked(lambda api: ask(api, "POST", value={**wanted, **_rights(args), "again": args.again}))
-    _tell(out, added, f"Added {args.user}.", "" if args.password_stdin else password)
+    _tell(out, added, tr("Added {user}.", user=args.user), "" if args.password_stdin else password)
     return OK
 
 
@@ -153,7 +160,7 @@ def change(args: argparse.Namespace, out: Output) -> int:
             "Nothing is to be changed.", code="InvalidParametersError", hint="`pai user set --help` lists the options."
         )
     changed = asked(lambda api: ask(api, "PUT", user_path(args.user), {"data": given, "patch": True}))
-    _tell(out, changed, f"Changed {args.user}.", password if args.new_password and password else "")
+    _tell(out, changed, tr("Changed {user}.", user=args.user), password if args.new_password and password else "")
     return OK
 
 
@@ -166,13 +173,18 @@ def disable(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     held = _shown_holdings(args.user, out)
-    act = f"disable {args.user}" + (" and stop the jobs" if args.stop_jobs else ", while the jobs go on")
-    if not args.yes and held is not None and not out.agreed(act, "No user was disabled."):
+    act = tr("disable {user}, while the jobs go on", user=args.user)
+    if args.stop_jobs:
+        act = tr("disable {user} and stop the jobs", user=args.user)
+    if not args.yes and held is not None and not out.agreed(act, tr("No user was disabled.")):
         return JOB_FAILED
     asked(lambda api: broker.lock_out(api, args.user))
     jobs = held["activeJobs"] if args.stop_jobs and held is not None else []
     asked(lambda api: _stop(api, args.user, jobs))
-    out.result({"disabled": args.user, "stopped": jobs}, f"{args.user} is disabled. Jobs asked to stop: {len(jobs)}.")
+    out.result(
+        {"disabled": args.user, "stopped": jobs},
+        tr("{user} is disabled. Jobs asked to stop: {count}.", user=args.user, count=len(jobs)),
+    )
     return OK
 
 
@@ -182,7 +194,7 @@ def enable(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.let_in(api, args.user))
-    out.result({"enabled": args.user}, f"{args.user} is no longer disabled.")
+    out.result({"enabled": args.user}, tr("{user} is no longer disabled.", user=args.user))
     return OK
 
 
@@ -194,12 +206,12 @@ def remove(args: argparse.Namespace, out: Output) -> int:
     disable --stop-jobs` stops active jobs.
     """
     _shown_holdings(args.user, out)
-    act = f"remove {args.user}, with tokens, keys and certificates"
-    if not args.yes and not out.agreed(act, "No user was removed."):
+    act = tr("remove {user}, with tokens, keys and certificates", user=args.user)
+    if not args.yes and not out.agreed(act, tr("No user was removed.")):
         return JOB_FAILED
     heir = f"?transferTo={quote(args.transfer_to, safe='')}" if args.transfer_to else ""
     asked(lambda api: ask(api, "DELETE", user_path(args.user) + heir))
-    out.result({"removed": args.user, "transferredTo": args.transfer_to}, f"Removed {args.user}.")
+    out.result({"removed": args.user, "transferredTo": args.transfer_to}, tr("Removed {user}.", user=args.user))
     return OK
 
 
@@ -213,20 +225,41 @@ def _shown_holdings(user: str, out: Output) -> dict[str, Any] | None:
         return None
     if out.as_json:
         return held
-    active = ", ".join(held["activeJobs"]) or "none"
-    out.progress(f"{user} has:")
+    active = ", ".join(held["activeJobs"]) or tr("none")
+    out.progress(tr("{user} has:", user=user))
     out.progress(
-        f"  active jobs: {active}; ended jobs, which stay: {held['endedJobs']}; files, which stay: {held['files']}"
+        tr(
+            "  active jobs: {active}; ended jobs, which stay: {ended_jobs}; files, which stay: {files}",
+            active=active,
+            ended_jobs=held["endedJobs"],
+            files=held["files"],
+        )
     )
     out.progress(
-        f"  workspace names: {', '.join(held['addresses']) or 'none'}; templates: {held['templates']}; "
-        f"drafts: {held['drafts']} (a removal ends these, unless they are transferred)"
+        tr(
+            "  workspace names: {addresses}; templates: {templates}; "
+            "drafts: {drafts} (a removal ends these, unless they are transferred)",
+            addresses=", ".join(held["addresses"]) or tr("none"),
+            templates=held["templates"],
+            drafts=held["drafts"],
+        )
     )
     out.progress(
-        f"  keys: {held['keys']}; certificates: {held['certificates']}; sessions and tokens: {held['tokens']}; "
-        f"shares taken: {held['sharesTaken']} (refused while disabled, ended by a removal)"
+        tr(
+            "  keys: {keys}; certificates: {certificates}; sessions and tokens: {tokens}; "
+            "shares taken: {shares_taken} (refused while disabled, ended by a removal)",
+            keys=held["keys"],
+            certificates=held["certificates"],
+            tokens=held["tokens"],
+            shares_taken=held["sharesTaken"],
+        )
     )
-    out.progress(f"  shares given: {held['sharesGiven']} (not in force while disabled, ended with their jobs)")
+    out.progress(
+        tr(
+            "  shares given: {shares_given} (not in force while disabled, ended with their jobs)",
+            shares_given=held["sharesGiven"],
+        )
+    )
     return held
 
 
@@ -245,14 +278,14 @@ def password(args: argparse.Namespace, out: Output) -> int:
 
     if not sys.stdin.isatty():
         raise ClientError("A password is typed at a terminal.", code="InvalidParametersError")
-    old, new = getpass("Password now: "), getpass("New password: ")
-    if getpass("New password again: ") != new:
+    old, new = getpass(tr("Password now: ")), getpass(tr("New password: "))
+    if getpass(tr("New password again: ")) != new:
         raise ClientError("The two new passwords differ. Nothing was changed.", code="InvalidParametersError")
     changed = asked(lambda api: ask(api, "PUT", user_path("me"), {"data": {"oldPassword": old, "newPassword": new}}))
-    out.result(changed, "Your password is changed.")
+    out.result(changed, tr("Your password is changed."))
     return OK
 
 
 def _tell(out: Output, value: dict[str, Any], text: str, password: str) -> None:
-    shown = f"\nPassword: {password}\nIt is shown this once." if password else ""
+    shown = "\n" + tr("Password: {password}\nIt is shown this once.", password=password) if password else ""
     out.result({**value, "password": password} if password else value, f"{text}{shown}")

@@ -8,6 +8,7 @@ from jupyter_pai import render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.errors import JOB_FAILED, OK, BackendAway
 from jupyter_pai.wire_types import JobDetail
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -46,6 +47,6 @@ def ended(client: Client, job: str, out: Output, *, show_log: bool) -> JobDetail
         out.given_up(job)
         return None
     if final is None:
-        raise BackendAway(f"It is not known how {job} ended.")
+        raise BackendAway(Text("It is not known how {job} ended.", job=job))
     out.ended(final)
     return final

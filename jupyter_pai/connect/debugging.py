@@ -8,6 +8,9 @@ from pathlib import PurePath, PurePosixPath
 
 from typing_extensions import TypedDict
 
+from jupyter_pai.language import tr
+from jupyter_pai.render import aligned
+
 HOST = "127.0.0.1"
 DEFAULT_PORT = 5678
 """debugpy's own default."""
@@ -75,21 +78,29 @@ def steps(way: DebugWay) -> str:
         [
             _in_the_task(way),
             "",
-            "VS Code: .vscode/launch.json",
+            tr("VS Code: .vscode/launch.json"),
             launch_json(way).rstrip(),
             "",
-            "PyCharm 2025.3 or later: Run > Edit Configurations > Attach to DAP",
-            f"  Address       {HOST}:{way.local_port}",
-            f"  Path mapping  {way.local_root} -> {way.task_root}",
+            tr("PyCharm 2025.3 or later: Run > Edit Configurations > Attach to DAP"),
+            *aligned(
+                (tr("Address"), f"{HOST}:{way.local_port}"),
+                (tr("Path mapping"), f"{way.local_root} -> {way.task_root}"),
+            ),
             "",
-            "Visual Studio 2019 16.5 or later: Debug > Attach to Process",
-            "  Connection type    Python remote (debugpy)",
-            f"  Connection target  tcp://localhost:{way.local_port}",
+            tr("Visual Studio 2019 16.5 or later: Debug > Attach to Process"),
+            *aligned(
+                (tr("Connection type"), "Python remote (debugpy)"),
+                (tr("Connection target"), f"tcp://localhost:{way.local_port}"),
+            ),
         ]
     )
 
 
 def _in_the_task(way: DebugWay) -> str:
     if way.task_port is None:
-        return "In the task: debugpy listens in the first Python program that runs."
-    return f"In the task: python -m debugpy --listen {HOST}:{way.task_port} --wait-for-client PROGRAM.py"
+        return tr("In the task: debugpy listens in the first Python program that runs.")
+    return tr(
+        "In the task: python -m debugpy --listen {host}:{task_port} --wait-for-client PROGRAM.py",
+        host=HOST,
+        task_port=way.task_port,
+    )

@@ -13,7 +13,8 @@ from typing_extensions import TypedDict  # pydantic reads no other on Python 3.1
 from jupyter_pai.connect.links import links
 from jupyter_pai.connect.pycharm import Deployment
 from jupyter_pai.connect.ssh_config import HostEntry
-from jupyter_pai.render import clock
+from jupyter_pai.language import tr
+from jupyter_pai.render import aligned, clock, padded
 
 
 class LinkWire(TypedDict):
@@ -61,6 +62,10 @@ class Guide(TypedDict):
     sharedBy: str | None
     only: list[str]
     until: str | None
+
+
+NAME_COLUMNS = 9
+"""Of names in the first column."""
 
 
 @dataclass(frozen=True)
@@ -143,24 +148,37 @@ def guide_text(found: Guide) -> str:
     """A guide for people."""
     return "\n".join(
         [
-            f"SSH        {found['command']}" + ("" if found["included"] else "   (after `pai ssh-config`, once)"),
-            f"           {found['plainCommand']}",
+            line(tr("SSH"), found["command"] + ("" if found["included"] else tr("   (after `pai ssh-config`, once)"))),
+            line("", found["plainCommand"]),
             *_terms_lines(found),
-            f"Directory  {found['directory']}",
-            f"Host key   {found['fingerprint']}",
+            line(tr("Directory"), found["directory"]),
+            line(tr("Host key"), found["fingerprint"]),
             *([] if found["only"] else _editor_lines(found)),
             "",
             "PuTTY, xshell, WinSCP",
-            f"  Host {found['host']}   Port {found['port']}   User {found['user']}   Key {found['identity']}",
+            "  "
+            + tr(
+                "Host {host}   Port {port}   User {user}   Key {key}",
+                host=found["host"],
+                port=found["port"],
+                user=found["user"],
+                key=found["identity"],
+            ),
         ]
     )
+
+
+def line(name: str, value: str) -> str:
+    """A name and its value, in the first column of a guide."""
+    return f"{padded(name, NAME_COLUMNS)}  {value}"
 
 
 def _terms_lines(found: Guide) -> list[str]:
     if found["sharedBy"] is None:
         return []
-    end = clock(found["until"]) or "the job's end"
-    return [f"Shared     by {found['sharedBy']} until {end}; allowed: {' '.join(found['only']) or 'everything'}"]
+    end, only = clock(found["until"]) or tr("the job's end"), " ".join(found["only"]) or tr("everything")
+    terms = tr("by {user} until {time}; allowed: {only}", user=found["sharedBy"], time=end, only=only)
+    return [line(tr("Shared"), terms)]
 
 
 def _editor_lines(found: Guide) -> list[str]:
@@ -169,11 +187,13 @@ def _editor_lines(found: Guide) -> list[str]:
     width = max(len(link["name"]) for link in found["links"])
     return [
         "",
-        "Editors",
+        tr("Editors"),
         *(f"  {link['name']:{width}}  {link['url']}" for link in found["links"]),
         "",
-        "PyCharm (or let `pai connect JOB --pycharm FOLDER` write this into a project)",
-        f"  SSH configuration  {configuration}",
-        f"  Interpreter        {pycharm['interpreter']}",
-        f"  Mapping            {pycharm['mapping']}",
+        tr("PyCharm (or let `pai connect JOB --pycharm FOLDER` write this into a project)"),
+        *aligned(
+            (tr("SSH configuration"), configuration),
+            (tr("Interpreter"), pycharm["interpreter"]),
+            (tr("Mapping"), pycharm["mapping"]),
+        ),
     ]

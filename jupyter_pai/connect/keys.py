@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from jupyter_pai.errors import ClientError
+from pai_backend.model.text import Text
 
 KEYGEN_TIMEOUT_S = 30.0
 
@@ -25,7 +26,7 @@ def ensure_key(identity: Path, comment: str) -> str:
             _make(identity, comment)
         except (OSError, subprocess.SubprocessError) as error:
             raise ClientError(
-                f"No SSH key could be made at {identity}: {error}",
+                Text("No SSH key could be made at {identity}: {error}", identity=identity, error=error),
                 code="InvalidParametersError",
                 hint="Check that the directory can be written to, or choose another with --ssh-dir.",
             ) from error

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from jupyter_pai.connect.ssh_config import HostEntry
+from pai_backend.model.text import Text
 
 _NAMESPACE = uuid.UUID("9c0a6c5e-6f0b-5f0e-8a54-0c2f3b8d7e11")
 """Makes ids that are the same each time, so that writing again replaces and never adds."""
@@ -48,9 +49,9 @@ def _project(text: str | None, file: str) -> ET.Element:
     try:
         root = ET.fromstring(text, parser=ET.XMLParser(target=ET.TreeBuilder(insert_comments=True)))
     except ET.ParseError as error:
-        raise ValueError(f"{file} is not XML: {error}") from error
+        raise ValueError(Text("{file} is not XML: {error}", file=file, error=error)) from error
     if root.tag != "project":
-        raise ValueError(f"{file} is not a project file: its root is <{root.tag}>")
+        raise ValueError(Text("{file} is not a project file: its root is <{tag}>", file=file, tag=root.tag))
     return root
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from jupyter_pai.errors import ClientError
+from pai_backend.model.text import Text
 
 ANSWER_TIMEOUT_S = 20.0
 _MOUNTS = PurePosixPath("/mnt")  # the default of wsl.conf(5), [automount] root
@@ -36,7 +37,7 @@ def mounted(path: PureWindowsPath) -> PurePosixPath:
     """Where WSL shows a path of a Windows drive. Raises ValueError for one that is on no drive."""
     drive = path.drive.rstrip(":")
     if len(drive) != 1 or not drive.isalpha() or not path.root:
-        raise ValueError(f"not a path on a drive of Windows: {path}")
+        raise ValueError(Text("not a path on a drive of Windows: {path}", path=path))
     return _MOUNTS.joinpath(drive.lower(), *path.parts[1:])
 
 
@@ -65,7 +66,7 @@ def profile(given: str, release: str | None = None) -> Profile:
         return Profile(windows, Path(mounted(windows)))
     except ValueError as error:
         raise ClientError(
-            f"{windows} is not the directory of a Windows user.",
+            Text("{windows} is not the directory of a Windows user.", windows=windows),
             code="InvalidParametersError",
             hint=r"Name it, such as --windows 'C:\Users\me'.",
         ) from error
@@ -78,7 +79,7 @@ def _asked() -> str:
         done = subprocess.run(command, capture_output=True, timeout=ANSWER_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise ClientError(
-            f"Windows does not say where its user's directory is: {error}",
+            Text("Windows does not say where its user's directory is: {error}", error=error),
             code="InvalidParametersError",
             hint=r"Name it: --windows 'C:\Users\me'.",
         ) from error

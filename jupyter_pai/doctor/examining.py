@@ -20,6 +20,8 @@ from jupyter_pai.doctor.findings import Finding, FindingText
 from jupyter_pai.doctor.outcome import Observations, Probe, StepOutcome
 from jupyter_pai.doctor.probes import NEED_PLACE, SINGLE, Bench, forwarding
 from jupyter_pai.doctor.running import SWEEP_LIMIT_S, OpenSshRoute, ProgramExit
+from jupyter_pai.language import language, tr
+from jupyter_pai.render import padded
 
 AT_ONCE = 4
 """Probes at the same time: each is one or two connections, and a gateway limits logins from one address."""
@@ -108,14 +110,17 @@ def _wire(each: ClientVerdict) -> VerdictWire:
     return VerdictWire(client=each.client, name=each.name, works=each.works, findings=findings)
 
 
-def report_text(found: DoctorReport, language: str = "en") -> str:
-    """A report for people: a line for each program, and below it what to change."""
+def report_text(found: DoctorReport, spoken: str = "") -> str:
+    """A report for people: a line for each program, and below it what to change.
+
+    ``spoken``: a language in place of the user's.
+    """
     lines = []
     for each in found["clients"]:
-        lines.append(f"{'works' if each['works'] else 'does not work':13}  {each['name']}")
+        lines.append(f"{padded(tr('works') if each['works'] else tr('does not work'), 13)}  {tr(each['name'])}")
         for finding in each["findings"]:
-            told = finding["texts"][language]
+            told = finding["texts"][spoken or language()]
             lines += [f"    {told['what']}", f"      -> {told['remedy']}"]
     if found["leftBehind"]:
-        lines.append(f"This could not be removed from the task: {found['leftBehind']}")
+        lines.append(tr("This could not be removed from the task: {names}", names=found["leftBehind"]))
     return "\n".join(lines)

@@ -17,6 +17,7 @@ from jupyter_pai import streams
 from jupyter_pai.client import AsyncClient, Query
 from jupyter_pai.errors import ClientError, NotFound
 from jupyter_pai.wire_types import FileEntry, FileListing, UploadState
+from pai_backend.model.text import Text
 
 LONG_S = 3600.0  # a copy, a removal, or the last part of an upload that the backend sends on
 PART_S = 300.0
@@ -99,7 +100,9 @@ class BackendFiles:
             query: Query = {"after": found[-1]["name"] if found else None, "limit": 1000, "length": 0}
             answer = await self._client.request("GET", fs_path(path), query=query)
             if answer.headers.get("X-Pai-Kind") == "file":
-                raise ClientError(f"{path} is a file.", code="ConflictFileError", hint="Name a directory.", status=409)
+                raise ClientError(
+                    Text("{path} is a file.", path=path), code="ConflictFileError", hint="Name a directory.", status=409
+                )
             page = cast(FileListing, streams.decoded(answer.body))
             found += page["data"]
             if not page["truncated"]:
@@ -112,7 +115,9 @@ class BackendFiles:
         )
         headers = answer.headers
         if headers.get("X-Pai-Kind") != "file":
-            raise ClientError(f"{path} is a directory.", code="ConflictFileError", hint="Name a file.", status=409)
+            raise ClientError(
+                Text("{path} is a directory.", path=path), code="ConflictFileError", hint="Name a file.", status=409
+            )
         size, modified = headers.get("X-Pai-Size", "0"), headers.get("Last-Modified", "")
         return Piece(answer.body, int(size), f"{size} {modified}")
 

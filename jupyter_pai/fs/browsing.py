@@ -10,6 +10,7 @@ from jupyter_pai.fs.backend_files import BackendFiles
 from jupyter_pai.fs.places import Elsewhere, Here, OfBackend, place, wrong
 from jupyter_pai.fs.upload import PART_BYTES
 from jupyter_pai.wire_types import FileEntry
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.fs.direct import DirectStorage
@@ -26,7 +27,10 @@ def _storage(word: str) -> OfBackend | DirectStorage:
 
     if isinstance(found, Here):
         if not word.startswith("file://"):
-            raise wrong(f"{word} is a path of this machine.", "Name pai://USER/…, or use your system's own program.")
+            raise wrong(
+                Text("{word} is a path of this machine.", word=word),
+                Text("Name pai://USER/…, or use your system's own program."),
+            )
         return DirectStorage(found.path.as_posix())
     assert isinstance(found, Elsewhere)
     return DirectStorage(found.uri)
@@ -55,11 +59,11 @@ def content(word: str, connect: Connect) -> Generator[bytes, None, None]:
     with connect() as client:
         files, offset, version = BackendFiles(client.api), 0, None
         if client.thread.run(files.stat(where.path)).directory:
-            raise wrong(f"{word} is a directory.", "Name a file.")
+            raise wrong(Text("{word} is a directory.", word=word), Text("Name a file."))
         while True:
             piece = client.thread.run(files.read(where.path, offset, PART_BYTES))
             if version not in (None, piece.version):
-                raise wrong(f"{word} was changed while it was read.", "Read it again.")
+                raise wrong(Text("{word} was changed while it was read.", word=word), Text("Read it again."))
             version, offset = piece.version, offset + len(piece.data)
             yield piece.data
             if offset >= piece.size or not piece.data:

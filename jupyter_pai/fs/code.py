@@ -27,9 +27,11 @@ from jupyter_pai.fs.backend_files import BackendFiles
 from jupyter_pai.fs.places import DEFAULT_FS, wrong
 from jupyter_pai.fs.sources import Found, LocalFile, unreadable
 from jupyter_pai.fs.upload import upload
+from jupyter_pai.language import tr
 from jupyter_pai.streams import decoded
 from pai_backend.model import code_tree
 from pai_backend.model.code_tree import CodeEntry
+from pai_backend.model.text import Text
 
 IGNORE = ".paiignore"
 CHUNK_BYTES = 1 << 20
@@ -79,7 +81,14 @@ async def _sent(files: BackendFiles, user: str, packed: Packed, say: Say) -> Sen
     if not (await files.stat(f"{folder}/{file}")).exists:
         there = await files.inside(f"{folder}/{code_tree.BLOBS}")
         missing = [blob for digest, blob in packed.blobs.items() if digest not in there]
-        say(f"Uploading {len(missing):,} of {len(packed.entries):,} files of {packed.name}.")
+        say(
+            tr(
+                "Uploading {number} of {total} files of {name}.",
+                number=f"{len(missing):,}",
+                total=f"{len(packed.entries):,}",
+                name=packed.name,
+            )
+        )
         await upload(files, Found(tuple(missing), ()), f"{folder}/{code_tree.BLOBS}", lambda _: None)
         await upload(files, Found((packed.list,), ()), f"{folder}/{file}", lambda _: None)
         sent = len(missing)
@@ -133,9 +142,16 @@ def _check_bounds(root: Path | None, entries: Iterable[CodeEntry]) -> None:
         count, size = count + 1, size + entry.size
     if count > code_tree.MOST_ENTRIES or size > code_tree.TREE_BYTES:
         raise wrong(
-            f"{root} has {count:,} files with {size:,} bytes; "
-            f"{code_tree.MOST_ENTRIES:,} files and {code_tree.TREE_BYTES:,} bytes are sent at most.",
-            f"Name what jobs do not need in {IGNORE}, and upload data with `pai upload`.",
+            Text(
+                "{root} has {count} files with {size} bytes; "
+                "{most_entries} files and {tree_bytes} bytes are sent at most.",
+                root=root,
+                count=f"{count:,}",
+                size=f"{size:,}",
+                most_entries=f"{code_tree.MOST_ENTRIES:,}",
+                tree_bytes=f"{code_tree.TREE_BYTES:,}",
+            ),
+            Text("Name what jobs do not need in {ignore}, and upload data with `pai upload`.", ignore=IGNORE),
         )
 
 
@@ -150,8 +166,8 @@ def _inside(root: Path, path: str) -> str:
     top, target = os.path.realpath(root), os.path.realpath(root / path)
     if os.path.commonpath([top, target]) != top:
         raise wrong(
-            f"{root / path} is a symbolic link that leads outside of {root}.",
-            f"Put a copy of what it leads to in its place, or name it in {IGNORE}.",
+            Text("{link} is a symbolic link that leads outside of {root}.", link=root / path, root=root),
+            Text("Put a copy of what it leads to in its place, or name it in {ignore}.", ignore=IGNORE),
         )
     return os.path.relpath(target, os.path.dirname(os.path.join(top, path)))
 
@@ -162,7 +178,7 @@ def leaves(root: Path) -> list[str]:
     Where no git repository is, only ``.paiignore`` counts. Raises ClientError.
     """
     if not root.is_dir():
-        raise wrong(f"{root} is not a directory.", "Name the directory with your code.")
+        raise wrong(Text("{root} is not a directory.", root=root), Text("Name the directory with your code."))
     from pathspec import GitIgnoreSpec
 
     try:
@@ -170,7 +186,10 @@ def leaves(root: Path) -> list[str]:
     except FileNotFoundError:
         lines = []
     except (OSError, UnicodeDecodeError) as error:
-        raise wrong(f"{root / IGNORE} cannot be read: {error}.", "It is a text like a .gitignore.") from error
+        raise wrong(
+            Text("{path} cannot be read: {error}.", path=root / IGNORE, error=error),
+            Text("It is a text like a .gitignore."),
+        ) from error
     ignored = GitIgnoreSpec.from_lines(lines)
     found = _by_git(root) if _in_repository(root) else walked(root, ignored.match_file)
     return sorted({path for path in found if not ignored.match_file(path)})
@@ -201,9 +220,15 @@ def _git(root: Path, *words: str, fine: tuple[int, ...] = (0,)) -> subprocess.Co
     try:
         ran = subprocess.run(["git", "-C", str(root), *words], capture_output=True, check=False)
     except OSError as error:
-        raise wrong(f"{root} is a git repository, and git does not run: {error.strerror}.", "Install git.") from error
+        raise wrong(
+            Text("{root} is a git repository, and git does not run: {strerror}.", root=root, strerror=error.strerror),
+            Text("Install git."),
+        ) from error
     if ran.returncode not in fine:
-        raise wrong(f"git does not list {root}: {os.fsdecode(ran.stderr).strip()}", "Let git work there first.")
+        raise wrong(
+            Text("git does not list {root}: {stderr}", root=root, stderr=os.fsdecode(ran.stderr).strip()),
+            Text("Let git work there first."),
+        )
     return ran
 
 

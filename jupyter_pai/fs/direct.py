@@ -16,6 +16,7 @@ from jupyter_pai.fs.places import wrong
 from jupyter_pai.fs.sources import Found, LocalFile
 from jupyter_pai.fs.upload import MARGIN_S, Uploaded
 from jupyter_pai.wire_types import FileEntry
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from pai_backend.storage.files import FileInfo, Parts
@@ -126,15 +127,17 @@ class DirectStorage:
         info = self.stat()
         if info is None:
             raise ClientError(
-                f"{self._place.shown} does not exist.",
+                Text("{shown} does not exist.", shown=self._place.shown),
                 code="NoFileError",
                 hint="`pai fs ls` lists the files.",
             )
         try:
             return self._download(self.path, info, target, progress)
         except OSError as error:
-            message = f"{error.filename or target} cannot be written: {error.strerror}."
-            raise wrong(message, "Choose another place.") from error
+            message = Text(
+                "{filename} cannot be written: {strerror}.", filename=error.filename or target, strerror=error.strerror
+            )
+            raise wrong(message, Text("Choose another place.")) from error
 
     def _download(self, path: Parts, info: FileInfo, target: Path, progress: Progress) -> int:
         if info.directory:

@@ -11,13 +11,16 @@ from jupyter_pai.errors import NotFound
 from jupyter_pai.fs.backend_files import BackendFiles
 from jupyter_pai.fs.places import below, wrong
 from jupyter_pai.fs.upload import PART_BYTES, Progress
+from pai_backend.model.text import Text
 
 
 async def download(files: BackendFiles, path: str, target: Path, progress: Progress) -> int:
     """Copy a file or directory to ``target``; the number of files. Raises ClientError."""
     there = await files.stat(path)
     if not there.exists:
-        raise NotFound(f"{path} does not exist.", code="NoFileError", hint="`pai fs ls` lists the files.")
+        raise NotFound(
+            Text("{path} does not exist.", path=path), code="NoFileError", hint="`pai fs ls` lists the files."
+        )
     try:
         if not there.directory:
             await _file(files, path, target, progress)
@@ -25,7 +28,10 @@ async def download(files: BackendFiles, path: str, target: Path, progress: Progr
         return await _directory(files, path, target, progress)
     except OSError as error:
         raise wrong(
-            f"{error.filename or target} cannot be written: {error.strerror}.", "Choose another place."
+            Text(
+                "{filename} cannot be written: {strerror}.", filename=error.filename or target, strerror=error.strerror
+            ),
+            Text("Choose another place."),
         ) from error
 
 
@@ -35,7 +41,9 @@ async def _directory(files: BackendFiles, path: str, target: Path, progress: Pro
     for entry in await files.listing(path):
         name = entry["name"]
         if name in ("", ".", "..") or "/" in name or os.sep in name:  # a backend is believed only so far
-            raise wrong(f"{name!r} cannot be the name of a file here.", "Rename it at the storage.")
+            raise wrong(
+                Text("{name} cannot be the name of a file here.", name=f"{name!r}"), Text("Rename it at the storage.")
+            )
         if entry["kind"] == "directory":
             count += await _directory(files, below(path, name), target / name, progress)
         else:
@@ -52,7 +60,7 @@ async def _file(files: BackendFiles, path: str, target: Path, progress: Progress
             while True:
                 piece = await files.read(path, offset, PART_BYTES)
                 if version not in (None, piece.version):
-                    raise wrong(f"{path} was changed while it was copied.", "Copy it again.")
+                    raise wrong(Text("{path} was changed while it was copied.", path=path), Text("Copy it again."))
                 version, offset = piece.version, offset + len(piece.data)
                 await asyncio.to_thread(file.write, piece.data)
                 progress(len(piece.data))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from jupyter_pai.fs.places import Elsewhere, Here, OfBackend, Place, below, wrong
 from jupyter_pai.fs.sources import Found, sources
 from jupyter_pai.fs.upload import Uploaded, total_bytes
+from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
@@ -46,7 +47,10 @@ class Transfer:
 def upload(source: Path, target: Place, exclude: Sequence[str], connect: Connect, bar: Bar) -> Transfer:
     """Upload a file or directory. Raises ClientError."""
     if isinstance(target, Here):
-        raise wrong(f"{target.path} is a path of this machine.", "Name pai://USER/… or a URI, or use `cp`.")
+        raise wrong(
+            Text("{path} is a path of this machine.", path=target.path),
+            Text("Name pai://USER/… or a URI, or use `cp`."),
+        )
     found = sources(source, exclude, bar.say)
     alone = len(found.files) == 1 and not found.files[0].relative
     bar.begin(total_bytes(found.files))
@@ -88,7 +92,7 @@ def copy(source: Place, target: Place, connect: Connect, bar: Bar) -> Transfer:
     """Copy a file or directory between two places. Raises ClientError."""
     if isinstance(source, Here):
         if isinstance(target, Here):
-            raise wrong("Both are paths of this machine.", "Use your system's cp.")
+            raise wrong(Text("Both are paths of this machine."), Text("Use your system's cp."))
         return upload(source.path, target, (), connect, bar)
     bar.begin(None)
     if isinstance(target, Here):
@@ -97,7 +101,7 @@ def copy(source: Place, target: Place, connect: Connect, bar: Bar) -> Transfer:
         return _within_backend(source, target, connect())
     if isinstance(source, Elsewhere) and isinstance(target, Elsewhere):
         return _within_storage(source, target)
-    raise wrong("These are two storages.", "Copy to a directory of this machine, and from there.")
+    raise wrong(Text("These are two storages."), Text("Copy to a directory of this machine, and from there."))
 
 
 def _within_backend(source: OfBackend, target: OfBackend, client: Client) -> Transfer:
@@ -116,7 +120,7 @@ def _within_storage(source: Elsewhere, target: Elsewhere) -> Transfer:
 
     origin, end = DirectStorage(source.uri), DirectStorage(target.uri)
     if not origin.same_storage(end):
-        raise wrong("These are two storages.", "Copy to a directory of this machine, and from there.")
+        raise wrong(Text("These are two storages."), Text("Copy to a directory of this machine, and from there."))
     info = end.stat()
     if target.slash or (info is not None and info.directory):
         target = replace(target, uri=below(target.uri, _name(source)))

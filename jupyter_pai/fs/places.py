@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_pai.errors import ClientError
+from pai_backend.model.text import Text
 
 DEFAULT_FS = "$PAI_DEFAULT_FS_URI"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -43,7 +44,7 @@ Place = OfBackend | Elsewhere | Here
 def place(word: str) -> Place:
     """What ``word`` names. Raises ClientError for an empty one, and for ``file://`` of another machine."""
     if not word:
-        raise wrong("A path or URI is empty.", "Name one, such as pai://alice/code.")
+        raise wrong(Text("A path or URI is empty."), Text("Name one, such as pai://alice/code."))
     slash = word.endswith("/")
     for name in (DEFAULT_FS, "${PAI_DEFAULT_FS_URI}"):
         if word == name or word.startswith(f"{name}/"):
@@ -57,7 +58,9 @@ def place(word: str) -> Place:
     if scheme == "file":
         host, _, path = rest.partition("/")
         if host not in ("", "localhost"):
-            raise wrong(f"file://{host}/… names another machine.", "Write file:///path or a plain path.")
+            raise wrong(
+                Text("file://{host}/… names another machine.", host=host), Text("Write file:///path or a plain path.")
+            )
         return Here(Path("/" + path), slash)
     return Elsewhere(word, slash)
 

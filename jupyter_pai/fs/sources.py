@@ -11,6 +11,8 @@ from pathlib import Path
 
 from jupyter_pai.errors import ClientError
 from jupyter_pai.fs.places import wrong
+from jupyter_pai.language import tr
+from pai_backend.model.text import Text
 
 ALWAYS_EXCLUDED = (".git",)
 
@@ -49,7 +51,7 @@ def sources(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> F
         if stat.S_ISREG(status.st_mode):
             return Found((LocalFile(root, "", status.st_size, status.st_mtime),), ())
         if not stat.S_ISDIR(status.st_mode):
-            raise wrong(f"{root} is neither a file nor a directory.", "Name one of these.")
+            raise wrong(Text("{root} is neither a file nor a directory.", root=root), Text("Name one of these."))
         return _below(root, (*ALWAYS_EXCLUDED, *exclude), say)
     except OSError as error:
         raise unreadable(Path(error.filename or root), error) from error
@@ -75,7 +77,11 @@ def _below(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> Fo
                 status = child.stat()
                 files.append(LocalFile(Path(child.path), relative, status.st_size, status.st_mtime))
             else:
-                say(f"left out: {relative} is not a file" + (", but a link" if child.is_symlink() else ""))
+                say(
+                    tr("left out: {path} is not a file, but a link", path=relative)
+                    if child.is_symlink()
+                    else tr("left out: {path} is not a file", path=relative)
+                )
         if not kept and folder:
             empty.append(folder)
     return Found(tuple(sorted(files, key=lambda file: file.relative)), tuple(sorted(empty)))
@@ -83,4 +89,7 @@ def _below(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> Fo
 
 def unreadable(path: Path, error: OSError) -> ClientError:
     """A path of this machine that cannot be read."""
-    return wrong(f"{path} cannot be read: {error.strerror}.", "Check its name and who may read it.")
+    return wrong(
+        Text("{path} cannot be read: {strerror}.", path=path, strerror=error.strerror),
+        Text("Check its name and who may read it."),
+    )

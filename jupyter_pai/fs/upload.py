@@ -16,6 +16,7 @@ from jupyter_pai.errors import BackendAway, ClientError
 from jupyter_pai.fs.backend_files import BackendFiles, RemoteFile
 from jupyter_pai.fs.places import below, wrong
 from jupyter_pai.fs.sources import Found, LocalFile, unreadable
+from pai_backend.model.text import Text
 
 AT_ONCE = 8
 PART_BYTES = 8 * 1024 * 1024
@@ -156,7 +157,8 @@ async def _part(file: BinaryIO, source: LocalFile, size: int) -> bytes:
     data = await asyncio.to_thread(file.read, size)
     if len(data) < size:
         raise wrong(
-            f"{source.path} became shorter while it was uploaded.", "Upload again when no program writes to it."
+            Text("{path} became shorter while it was uploaded.", path=source.path),
+            Text("Upload again when no program writes to it."),
         )
     return data
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jupyter_pai.language import tr
 from jupyter_pai.render import clock, safe, table
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ def shown(entry: FileEntry) -> str:
 def moved_line(moved: Transfer) -> str:
     """What an upload or a copy did, in a line."""
     if moved.files is None:
-        return safe(f"copied to {moved.target}")
-    words = [f"{moved.files} file{'' if moved.files == 1 else 's'}"]
+        return safe(tr("copied to {target}", target=moved.target))
+    words = [tr("1 file") if moved.files == 1 else tr("{number} files", number=moved.files)]
     if moved.size is not None:
         words.append(size_text(moved.size))
     if moved.same:
-        words.append(f"{moved.same} there already")
+        words.append(tr("{number} there already", number=moved.same))
     return safe(f"{moved.target}: {', '.join(words)}")

@@ -11,6 +11,7 @@ from typing import Any, cast
 from jupyter_pai.errors import ClientError
 from jupyter_pai.fs.places import wrong
 from jupyter_pai.notebooks import execute
+from pai_backend.model.text import Text
 
 FOLDER = ".pai"
 """The directory of ours in the code tree."""
@@ -32,21 +33,27 @@ def read_notebook(path: Path) -> Notebook:
     try:
         notebook = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise wrong(f"{path} cannot be read: {error.strerror}.", "Check the file's name.") from error
+        raise wrong(
+            Text("{path} cannot be read: {strerror}.", path=path, strerror=error.strerror),
+            Text("Check the file's name."),
+        ) from error
     except ValueError as error:
-        raise wrong(f"{path} is not a notebook: it is not JSON.", "Name a file that ends with .ipynb.") from error
+        raise wrong(
+            Text("{path} is not a notebook: it is not JSON.", path=path), Text("Name a file that ends with .ipynb.")
+        ) from error
     return checked(notebook, str(path))
 
 
 def checked(notebook: object, path: str) -> Notebook:
     """What is in the file of this path, if it is such a notebook. Raises ClientError."""
     if not isinstance(notebook, dict) or notebook.get("nbformat") != 4 or not _are_cells(notebook.get("cells")):
-        raise wrong(f"{path} is not a notebook of format 4.", "Open it in Jupyter and save it.")
+        raise wrong(Text("{path} is not a notebook of format 4.", path=path), Text("Open it in Jupyter and save it."))
     metadata = cast(dict[str, Any], notebook.get("metadata") or {})
     language = _member(metadata, "kernelspec", "language") or _member(metadata, "language_info", "name") or "python"
     if str(language).lower() not in ("python", "python3", "ipython"):
         raise wrong(
-            f"{path} is a notebook of {language}; only Python runs as a job.", "Use `pai run` with its program."
+            Text("{path} is a notebook of {language}; only Python runs as a job.", path=path, language=language),
+            Text("Use `pai run` with its program."),
         )
     return notebook
 

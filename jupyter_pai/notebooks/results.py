@@ -17,6 +17,7 @@ from jupyter_pai.fs.download import download
 from jupyter_pai.notebooks import execute
 from jupyter_pai.streams import patiently
 from jupyter_pai.wire_types import JobDetail
+from pai_backend.model.text import Text
 
 
 class FailedCell(TypedDict):
@@ -85,16 +86,21 @@ class Outputs:
         """A variable that came back. It is code of the user's own job that is loaded: as trusted as the cell itself."""
         if not result["fetched"][name] and result["python"] != execute.version():
             raise ClientError(
-                f"{name} holds functions or classes of Python {result['python']}; this is Python {execute.version()}.",
+                Text(
+                    "{name} holds functions or classes of Python {python}; this is Python {execute}.",
+                    name=name,
+                    python=result["python"],
+                    execute=execute.version(),
+                ),
                 code="InvalidParametersError",
-                hint=f"Use an image with Python {execute.version()}, or fetch plain data.",
+                hint=Text("Use an image with Python {execute}, or fetch plain data.", execute=execute.version()),
             )
         data = await self.read(f"{name}.pickle")
         try:
             return pickle.loads(data)
         except Exception as error:
             raise ClientError(
-                f"{name} cannot be read here: {type(error).__name__}: {error}",
+                Text("{name} cannot be read here: {kind}: {error}", name=name, kind=type(error).__name__, error=error),
                 code="InvalidParametersError",
                 hint="Install here what the job has, or fetch plain data.",
             ) from error

@@ -19,6 +19,7 @@ from jupyter_pai.terminals.frames import (
     request_frame,
     size_frame,
 )
+from pai_backend.model.text import Text
 
 _PIECE = 1 << 16
 _WORDS_BYTES = 4096  # of what OpenSSH itself says
@@ -98,7 +99,10 @@ class TerminalLink:
         status = await self._process.wait()
         await asyncio.gather(self._listening, return_exceptions=True)
         lines = printable(self._words.decode(errors="replace")).split("\n")
-        said = next((line.strip() for line in reversed(lines) if line.strip()), f"OpenSSH ended with status {status}.")
+        said = next(
+            (line.strip() for line in reversed(lines) if line.strip()),
+            Text("OpenSSH ended with status {status}.", status=status),
+        )
         if "subsystem request failed" in said:
             return ClientError(
                 "The SSH server of this task has no persistent terminals: an earlier release started it.",
@@ -128,7 +132,7 @@ async def asked(login: Sequence[str], **request: object) -> list[dict[str, objec
 def _sessions(content: bytes) -> list[dict[str, object]]:
     found = json_content(b'{"sessions":' + content + b"}")["sessions"]
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise FrameError("the content is not a list of sessions")
+        raise FrameError(Text("the content is not a list of sessions"))
     return found
 
 
@@ -145,7 +149,7 @@ def refusal(content: bytes) -> ClientError:
 
 def unreadable(error: FrameError) -> ClientError:
     """The error for a task that does not speak as it should."""
-    return ClientError(f"The answer of the task cannot be read: {error}.", code="UnknownError")
+    return ClientError(Text("The answer of the task cannot be read: {error}.", error=error), code="UnknownError")
 
 
 def printable(text: str) -> str:

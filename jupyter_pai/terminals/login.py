@@ -16,6 +16,7 @@ from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import Denied
 from jupyter_pai.share_text import owner
 from jupyter_pai.sync import Client
+from pai_backend.model.text import Text
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,13 @@ def logged_in(find: Callable[[], Endpoint], place: TaskPlace) -> Iterator[Login]
         share = reached.share
         if share is not None and not EntryTerms(only=tuple(share["only"])).commands:
             raise Denied(
-                f"{owner(share)} shares {place.job} with you without the right to run commands.",
+                Text(
+                    "{share} shares {job} with you without the right to run commands.",
+                    share=owner(share),
+                    job=place.job,
+                ),
                 code="ForbiddenUserError",
-                hint=f"It allows: {', '.join(share['only'])}.",
+                hint=Text("It allows: {only}.", only=", ".join(share["only"])),
             )
         folder = folder_of(client.thread.run(broker.caller(client.api)))
         with access.proven(client, reached, certify=certify) as command:

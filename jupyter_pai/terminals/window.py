@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from jupyter_pai.endpoint import Endpoint, resolve
 from jupyter_pai.errors import ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.terminals.login import TaskPlace, logged_in
 from jupyter_pai.terminals.persistent import Ending, PersistentTerminal
 
@@ -95,7 +96,8 @@ class _Window:
 
     async def lost(self, reason: str) -> None:
         """Say so."""
-        await self.show(f"\r\n[The connection is lost; it is made again. {reason}]\r\n".encode())
+        said = tr("The connection is lost; it is made again. {reason}", reason=tr(reason))
+        await self.show(f"\r\n[{said}]\r\n".encode())
 
 
 def _write(data: bytes) -> None:

@@ -10,10 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jupyter_pai.errors import ClientError
+from jupyter_pai.language import language
+from pai_backend.model.text import Text
 
 Schema = Mapping[str, Any]
 Place = tuple[str | int, ...]
 """From the root of a document to a value in it."""
+
+
+def in_language(part: Schema) -> Schema:
+    """A part of a schema with the words of the user's language, where it has them."""
+    return {**part, **part.get("x-words", {}).get(language(), {})}
 
 
 def dialect_of(value: Mapping[str, object]) -> str:
@@ -57,12 +64,18 @@ def place_of(schema: Schema, value: Mapping[str, Any], name: str) -> Place:
     known = [str(place[-1]) for place, _ in [*leaves(schema), *leaves(role_schema(schema))]]
     if not of_role:
         close = difflib.get_close_matches(name, known, 1)
-        hint = f"Do you mean {close[0]}?" if close else f"Known: {', '.join(sorted(set(known)))}."
-        raise ClientError(f"A document has no field {name}.", code="InvalidParametersError", hint=hint)
+        hint = (
+            Text("Do you mean {close}?", close=close[0])
+            if close
+            else Text("Known: {known}.", known=", ".join(sorted(set(known))))
+        )
+        raise ClientError(Text("A document has no field {name}.", name=name), code="InvalidParametersError", hint=hint)
     found = roles(value)
     if len(found) != 1:
         raise ClientError(
-            f"{name} is a field of a task role, and the document has {len(found)} of them.",
+            Text(
+                "{name} is a field of a task role, and the document has {count} of them.", name=name, count=len(found)
+            ),
             code="InvalidParametersError",
             hint="Set form.value.",
         )

@@ -12,8 +12,9 @@ import ipywidgets
 import yaml
 
 from jupyter_pai.errors import ClientError, InvalidDocument
+from jupyter_pai.language import tr
 from jupyter_pai.render import error_text
-from jupyter_pai.widgets.form_schema import Place, Schema, leaves, role_schema, roles, value_at, with_value
+from jupyter_pai.widgets.form_schema import Place, Schema, in_language, leaves, role_schema, roles, value_at, with_value
 from jupyter_pai.widgets.html import message_html
 
 if TYPE_CHECKING:
@@ -78,9 +79,9 @@ class FormWidget(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no ty
         self.document.observe(self._typed, "value")
         buttons = []
         for label, act in (
-            ("Validate", self._validate),
-            ("Submit", self._submit),
-            ("Show document", self._show),
+            (tr("Validate"), self._validate),
+            (tr("Submit"), self._submit),
+            (tr("Show document"), self._show),
         ):
             button = ipywidgets.Button(description=label)
             button.on_click(act)
@@ -155,7 +156,7 @@ class FormWidget(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no ty
             self.message.value = message_html(error_text(error))
             return
         faults = [f"{fault['path']}: {fault['message']}" for fault in found["errors"]]
-        text = "\n".join(faults) if faults else f"Ready to submit: {found['name']}"
+        text = "\n".join(faults) if faults else tr("Ready to submit: {name}", name=found["name"])
         self.message.value = f'<pre role="status">{escape(text)}</pre>'
 
     def _submit(self, _: object) -> None:
@@ -164,7 +165,7 @@ class FormWidget(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no ty
         except ClientError as error:
             self.message.value = message_html(error_text(error))
             return
-        self.message.value = f'<pre role="status">Submitted: {escape(job.name)}</pre>'
+        self.message.value = f'<pre role="status">{escape(tr("Submitted: {name}", name=job.name))}</pre>'
 
     @property
     def _is_shown(self) -> bool:
@@ -186,20 +187,20 @@ def _is_left_out(schema: Schema) -> bool:
 
 def _section(schema: Schema, place: Place) -> str:
     """The title of the page that a field of the job is on."""
-    titles = {each["id"]: each["title"] for each in schema.get("x-sections", ())}
+    titles = {each["id"]: in_language(each)["title"] for each in schema.get("x-sections", ())}
     found, at = "", schema
     for step in place:
         at = at["properties"][step]
         found = at.get("x-section", found)
-    return str(titles.get(found, "More"))
+    return str(titles.get(found, tr("More")))
 
 
 def _field(schema: Schema, name: str) -> _Field:
     """The widget of a field."""
-    type_, widget = schema.get("type"), schema.get("x-widget")
+    type_, widget, words = schema.get("type"), schema.get("x-widget"), in_language(schema)
     common = {
-        "description": schema.get("title", name),
-        "tooltip": schema.get("description", ""),
+        "description": words.get("title", name),
+        "tooltip": words.get("description", ""),
         "style": _WIDE,
         "layout": {"width": "95%"},
     }

@@ -6,7 +6,10 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from jupyter_pai.render import clock, state_words, task_state
+from jupyter_pai.backend_words import ended
+from jupyter_pai.errors import worded
+from jupyter_pai.language import tr
+from jupyter_pai.render import clock, exit_words, state_words, task_state
 from jupyter_pai.wire import tasks_of
 from jupyter_pai.wire_types import DocumentWarning, JobDetail, ServiceWire, TaskWire
 
@@ -46,8 +49,12 @@ def link(url: str) -> str:
 
 
 def _warning(warning: DocumentWarning) -> str:
-    hint = f'<div style="{_MUTED}">{escape(warning["hint"])}</div>' if warning["hint"] else ""
-    return f'<div role="alert" style="{_WARNING}"><b>{escape(warning["message"])}</b>{hint}</div>'
+    hint = (
+        f'<div style="{_MUTED}">{escape(tr(worded(warning, "hint", "hintWording")))}</div>' if warning["hint"] else ""
+    )
+    return (
+        f'<div role="alert" style="{_WARNING}"><b>{escape(tr(worded(warning, "message", "wording")))}</b>{hint}</div>'
+    )
 
 
 def _row(cells: Sequence[str], tag: str = "td") -> str:
@@ -57,7 +64,7 @@ def _row(cells: Sequence[str], tag: str = "td") -> str:
 def _task(task: TaskWire) -> str:
     exit_ = task["exit"]
     ports = " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items())
-    outcome = f"{exit_['status']} {exit_['message']}".strip() if exit_ else ""
+    outcome = f"{exit_['status']} {ended(exit_['message'])}".strip() if exit_ else ""
     cells = (f"{task['role']}-{task['index']}", task_state(task), task["node"] or "", ports, outcome)
     return _row([escape(cell) for cell in cells])
 
@@ -69,28 +76,31 @@ def _service(service: ServiceWire) -> str:
 def job_html(job: JobDetail) -> str:
     """State, why, warnings, tasks and addresses of a job."""
     colour = _STATE_COLOURS.get(job["state"], "var(--jp-ui-font-color2, #616161)")
+    submitted = tr("submitted {time}", time=clock(job["submissionTime"]))
     parts = [
         f'<div><b>{escape(job["name"])}</b> <span style="color: {colour}; font-weight: bold">'
         f"{escape(state_words(job))}</span> "
-        f'<span style="{_MUTED}">submitted {escape(clock(job["submissionTime"]))}</span></div>'
+        f'<span style="{_MUTED}">{escape(submitted)}</span></div>'
     ]
     if description := job.get("description"):
         parts.append(f"<div>{escape(description)}</div>")
     if doubt := job.get("doubt"):
-        parts.append(f"<div><b>{escape(doubt)}</b></div>")
+        parts.append(f"<div><b>{escape(tr(doubt))}</b></div>")
     if job["why"]:
-        parts.append(f'<div style="{_MUTED}">{escape(job["why"])}</div>')
+        parts.append(f'<div style="{_MUTED}">{escape(tr(job["why"]))}</div>')
     if job["exit"]:
-        parts.append(f"<div>exit status {job['exit']['status']}: {escape(job['exit']['message'])}</div>")
+        parts.append(f"<div>{escape(exit_words(job['exit']))}</div>")
         if remedy := job["exit"].get("remedy"):
-            parts.append(f'<div style="{_MUTED}">{escape(remedy)}</div>')
+            parts.append(f'<div style="{_MUTED}">{escape(tr(remedy))}</div>')
     parts += [_warning(warning) for warning in job["warnings"]]
     tasks = tasks_of(job)
     if tasks:
-        head = _row(("task", "state", "node", "ports", "exit"), "th")
+        head = _row([escape(tr(each)) for each in ("task", "state", "node", "ports", "exit")], "th")
         parts.append(f"<table>{head}{''.join(_task(task) for task in tasks[:TASKS])}</table>")
         if len(tasks) > TASKS:
-            parts.append(f'<div style="{_MUTED}">and {len(tasks) - TASKS} more tasks</div>')
+            parts.append(
+                f'<div style="{_MUTED}">{escape(tr("and {number} more tasks", number=len(tasks) - TASKS))}</div>'
+            )
     addresses = [_service(service) for service in job["services"]]
     if job["sshCommand"]:
         addresses.insert(0, _row(["ssh", f"<code>{escape(job['sshCommand'])}</code>"]))
@@ -101,7 +111,7 @@ def job_html(job: JobDetail) -> str:
 
 def seen_html(seen: str) -> str:
     """When a job that had not ended was like this (ISO 8601, UTC)."""
-    return f'<div style="{_MUTED}">as of {escape(clock(seen))}</div>'
+    return f'<div style="{_MUTED}">{escape(tr("as of {time}", time=clock(seen)))}</div>'
 
 
 def log_tail(text: str) -> str:
@@ -113,7 +123,7 @@ def log_tail(text: str) -> str:
 def log_html(text: str) -> str:
     """The end of a log; empty text gives nothing to show."""
     tail = log_tail(text)
-    return f'<pre aria-label="log" style="{_LOG}">{escape(tail)}</pre>' if tail.strip() else ""
+    return f'<pre aria-label="{escape(tr("log"))}" style="{_LOG}">{escape(tail)}</pre>' if tail.strip() else ""
 
 
 def message_html(text: str) -> str:

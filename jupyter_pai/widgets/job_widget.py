@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import ipywidgets
 
 from jupyter_pai.errors import ClientError
+from jupyter_pai.language import tr
 from jupyter_pai.render import error_text
 from jupyter_pai.widgets.html import message_html
 from jupyter_pai.wire import FINAL_STATES
@@ -23,9 +24,9 @@ class JobWidget(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
         self.content = ipywidgets.HTML()
         self.message = ipywidgets.HTML()
         self.button = ipywidgets.Button(
-            description="Stop",
+            description=tr("Stop"),
             icon="stop",
-            tooltip="Stop this job. While a cell runs, this waits until the cell is done.",
+            tooltip=tr("Stop this job. While a cell runs, this waits until the cell is done."),
         )
         self.button.on_click(self._on_stop)
         super().__init__([self.content, self.message, self.button])

@@ -10,6 +10,7 @@ import * as React from 'react';
 import type { PaiError } from './problem';
 import { CommandIDs } from './tokens';
 import type { IDocumentWarning, JobState } from './types';
+import { inWords } from './worded';
 import { problemWords, stateWord } from './words';
 
 /** A state as a coloured mark and a word; `failed`: a success in which tasks failed is not shown as one. */
@@ -52,20 +53,22 @@ export function WarningBoxes(props: {
 }): JSX.Element {
   return (
     <>
-      {props.warnings.map((warning, place) => (
-        <div
-          className="jp-pai-Note"
-          data-kind="warning"
-          data-code={warning.code}
-          key={`${warning.code}-${place}`}
-          role="note"
-        >
-          <strong>
-            {props.trans.__('Warning')}: {warning.message}
-          </strong>
-          {warning.hint && <span>{warning.hint}</span>}
-        </div>
-      ))}
+      {props.warnings
+        .map(warning => inWords(props.trans, warning))
+        .map((warning, place) => (
+          <div
+            className="jp-pai-Note"
+            data-kind="warning"
+            data-code={warning.code}
+            key={`${warning.code}-${place}`}
+            role="note"
+          >
+            <strong>
+              {props.trans.__('Warning')}: {warning.message}
+            </strong>
+            {warning.hint && <span>{warning.hint}</span>}
+          </div>
+        ))}
     </>
   );
 }

@@ -76,6 +76,16 @@ export function codeWords(
         what: trans.__('The SSH certificate does not exist.'),
         remedy: ''
       };
+    case 'NoImageError':
+      return {
+        what: trans.__('The machine has no such image.'),
+        remedy: ''
+      };
+    case 'ImageInUseError':
+      return {
+        what: trans.__('The image is in use.'),
+        remedy: trans.__('Stop what uses it first.')
+      };
     case 'NoShareError':
       return {
         what: trans.__('The job is not shared with that user.'),

@@ -7,6 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { DialogForm } from './dialog_form';
 import { reportProblem } from './feedback';
 import { asPaiError } from './problem';
+import { inWords } from './worded';
 import { problemWords } from './words';
 
 /** What can be filled in first. */
@@ -53,7 +54,10 @@ export class FormDialog<T> extends Dialog<T> {
         reportProblem(trans, problem);
       } else {
         this._setBusy(false);
-        form.refuse(problemWords(trans, problem), problem.faults);
+        form.refuse(
+          problemWords(trans, problem),
+          problem.faults.map(fault => inWords(trans, fault))
+        );
       }
       return;
     }

@@ -2,7 +2,7 @@
  * Failed requests: what the backend reports, and what is told when none was reached.
  */
 
-import type { IErrorBody, IFault } from './types';
+import type { IErrorBody, IFault, IWording } from './types';
 
 /** Codes of failures that no backend reports, because none was reached. */
 export namespace AwayCode {
@@ -26,6 +26,8 @@ export class PaiError extends Error {
     this.status = status;
     this.code = body.code ?? 'UnknownError';
     this.hint = body.hint ?? '';
+    this.wording = body.wording ?? null;
+    this.hintWording = body.hintWording ?? null;
     this.faults = body.errors ?? [];
   }
 
@@ -35,6 +37,10 @@ export class PaiError extends Error {
   readonly code: string;
   /** The remedy, in a sentence; may be empty. */
   readonly hint: string;
+  /** How the message was made; null where another program wrote it. */
+  readonly wording: IWording | null;
+  /** How the hint was made. */
+  readonly hintWording: IWording | null;
   /** The places it is about. */
   readonly faults: readonly IFault[];
 }

@@ -45,6 +45,7 @@ import type {
   IUploadState,
   IUser,
   IUserGroup,
+  IVcRules,
   IVerdict,
   IWhy,
   JobNews,
@@ -111,6 +112,7 @@ export namespace CommandIDs {
   export const moveJob = 'pai:move-job';
   /** End a task that the database does not know, after asking. */
   export const endOrphan = 'pai:end-orphan';
+  export const vcRules = 'pai:vc-rules';
   /** Release tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
   /** Run the notebook in front as a job. */
@@ -441,6 +443,10 @@ export interface IPaiClient {
   use(): Promise<IClusterUse>;
   /** Running tasks that the database does not know; for administrators. */
   orphans(): Promise<readonly IOrphan[]>;
+  /** What jobs of a virtual cluster may do; for who may use it. */
+  vcRules(vc: string): Promise<IVcRules>;
+  /** Set some of its rules; for its managers and administrators. */
+  changeVcRules(vc: string, change: Partial<IVcRules['rules']>): Promise<void>;
   /** What administrators announce to all users now. */
   announcement(): Promise<IAnnouncement | null>;
   /** Have one of them end; for administrators. */

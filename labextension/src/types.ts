@@ -78,7 +78,9 @@ export type {
   UploadState as IUploadState,
   UsePoint as IUsePoint,
   Validation as IVerdict,
+  VcRulesWire as IVcRules,
   VirtualClusterUse as IVirtualClusterUse,
+  Wording as IWording,
   Waiting as IWaiting,
   WaitingJob as IWaitingJob,
   Why as IWhy

@@ -71,13 +71,13 @@ export function WindowedTable(props: {
     observer.observe(node);
     return () => observer.disconnect();
   }, []);
+  // The same object for all renderings: rows that are memoised stay as they are.
+  const style = React.useMemo(() => ({ height: rowHeight }), [rowHeight]);
   const [first, end] = rowsInSight(place.top, place.height, rowHeight, count);
   React.useEffect(() => onSight?.(first, end), [first, end, onSight]);
   const rows = [];
   for (let index = first; index < end; index++) {
-    rows.push(
-      row(index, { 'aria-rowindex': index + 2, style: { height: rowHeight } })
-    );
+    rows.push(row(index, { 'aria-rowindex': index + 2, style }));
   }
   const width = columns
     .filter(column => !column.isSpare)

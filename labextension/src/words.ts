@@ -9,6 +9,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type { Missing } from './address';
 import type { IProblemWords } from './error_words';
 import { codeWords } from './error_words';
+import { worded } from './worded';
 import type { PaiError } from './problem';
 import { DOMAIN } from './tokens';
 import type { JobPhase, JobState } from './types';
@@ -135,7 +136,8 @@ const FOR_PROGRAMS = /curl|Authorization|[Hh]eader|`|\bpai [a-z]/;
 
 /**
  * What went wrong and what to do. In English the backend says it best, with the names of what it is about, unless its
- * remedy is for programs; in other languages the panel says it, and the backend's sentence follows as the detail.
+ * remedy is for programs, and so it does in a language whose catalogue has its sentence. Otherwise the panel says it, and
+ * the sentence follows as the detail.
  */
 export function problemWords(
   trans: TranslationBundle,
@@ -146,12 +148,15 @@ export function problemWords(
   const what = words?.what ?? trans.__('The request failed.');
   const english = codeWords(ENGLISH.trans, code)?.what ?? 'The request failed.';
   const isEnglish = what === english;
-  const remedy = FOR_PROGRAMS.test(hint) ? '' : hint;
+  const said = worded(trans, message, problem.wording);
+  const remedy = FOR_PROGRAMS.test(hint)
+    ? ''
+    : worded(trans, hint, problem.hintWording);
+  // Where the catalogue has the backend's own sentence, it says more than the words for its code.
+  const isWorded = isEnglish || said !== message;
   return {
-    what: isEnglish ? message || what : [what, message].join(' ').trim(),
-    remedy: isEnglish
-      ? remedy || (words?.remedy ?? '')
-      : words?.remedy || remedy
+    what: isWorded ? said || what : [what, message].join(' ').trim(),
+    remedy: isWorded ? remedy || (words?.remedy ?? '') : words?.remedy || remedy
   };
 }
 

@@ -32,7 +32,7 @@ import { DocumentModel } from '../src/submit/model';
 import { replacement } from '../src/submit/twin';
 import type { IClusterUse } from '../src/types';
 import { FakeServer, json } from './fake_server';
-import { until } from './wire';
+import { fault, until } from './wire';
 
 const trans = nullTranslator.load('jupyter_pai');
 
@@ -109,7 +109,7 @@ describe('a schema', () => {
   });
 
   it('speaks the language of the page', () => {
-    const chinese = inLanguage(SCHEMA, 'zh_CN');
+    const chinese = inLanguage(SCHEMA, 'zh-CN');
     expect(chinese.properties?.jobName.title).toBe('名称');
     expect(chinese['x-sections']?.[0].title).toBe('基本');
     expect(chinese.properties?.extras.title).toBe('Extras');
@@ -251,17 +251,17 @@ describe('fields', () => {
   });
 
   it('have the faults that are about them', () => {
-    const fault = {
+    const told = fault({
       path: '$.taskRoles[1].gpuNumber',
       message: 'too many',
       line: 1,
       column: 1,
       hint: 'Use 1'
-    };
-    expect(errorsBelow([fault], ['taskRoles', 1])).toEqual({
+    });
+    expect(errorsBelow([told], ['taskRoles', 1])).toEqual({
       gpuNumber: { __errors: ['too many. Use 1'] }
     });
-    expect(errorsBelow([fault], ['taskRoles', 0])).toEqual({});
+    expect(errorsBelow([told], ['taskRoles', 0])).toEqual({});
   });
 });
 

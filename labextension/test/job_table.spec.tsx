@@ -183,6 +183,33 @@ describe('the table of all jobs', () => {
     expect(model.state.total).toBe(1);
   });
 
+  it('asks once while it scrolls, and then for what is in sight', async () => {
+    await model.ask({});
+    const before = server.requests.length;
+    const held = new Held();
+    server.on('GET jobs', () => held.answer);
+    for (let row = 90; row < 5_000; row += 10) {
+      model.look(row, row + 40);
+    }
+    await until(() => server.requests.length > before);
+    expect(server.requests).toHaveLength(before + 1);
+    server.on('GET jobs', () => json(page('last', 'but', 'one')));
+    held.release(json({ ...(page('a') as object), totalCount: TOTAL }));
+    await until(() => model.state.rows.get(4_900)?.name === 'last');
+    expect(server.requests).toHaveLength(before + 2);
+    expect(server.requests[before + 1].query.get('offset')).toBe('4900');
+  });
+
+  it('asks again where a request failed, once the user scrolls on', async () => {
+    await model.ask({});
+    server.on('GET jobs', () => json({}, 503));
+    model.look(500, 540);
+    await until(() => model.state.problem !== null);
+    const failed = server.requests.length;
+    model.look(510, 550);
+    await until(() => server.requests.length > failed);
+  });
+
   it('renders some of 100,000 rows and marks by keyboard and pointer', async () => {
     await model.ask({});
     const host = shown();

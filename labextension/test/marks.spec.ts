@@ -1,12 +1,12 @@
 import { Text } from '@codemirror/state';
 import { diagnosticOf } from '../src/submit/marks';
+import { fault } from './wire';
 
 const TEXT = Text.of(['{', '  "image": 1,', '  "名称": 2', '}']);
 
 /** The marked text of a fault at this place; null when there is no mark. */
 function marked(line: number | null, column: number | null): string | null {
-  const fault = { path: '', message: 'm', line, column, hint: '' };
-  const mark = diagnosticOf(TEXT, fault);
+  const mark = diagnosticOf(TEXT, fault({ line, column }));
   return mark && TEXT.sliceString(mark.from, mark.to);
 }
 
@@ -25,13 +25,12 @@ describe('diagnosticOf', () => {
 
   it('marks a tag in a line of YAML', () => {
     const text = Text.of(['commands:', '  - echo <% $parameters.lr %>']);
-    const fault = { path: '', message: 'm', line: 2, column: 10, hint: '' };
-    const mark = diagnosticOf(text, fault);
+    const mark = diagnosticOf(text, fault({ line: 2, column: 10 }));
     expect(text.sliceString(mark!.from, mark!.to)).toBe('<% $parameters.lr %>');
   });
 
   it('shows the remedy below the message', () => {
-    const fault = { path: '', message: 'm', line: 1, column: 1, hint: 'h' };
-    expect(diagnosticOf(TEXT, fault)?.message).toBe('m\nh');
+    const told = fault({ line: 1, column: 1, hint: 'h' });
+    expect(diagnosticOf(TEXT, told)?.message).toBe('m\nh');
   });
 });

@@ -19,7 +19,15 @@ import { FakeServer, Held, json } from './fake_server';
 
 const trans = nullTranslator.load('jupyter_pai');
 const HOOK = 'https://hooks.example.org/services/T0/not-for-others';
-const USUAL = ['succeeded', 'failed', 'preempted', 'kept', 'idle', 'gpus-idle'];
+const USUAL = [
+  'succeeded',
+  'failed',
+  'preempted',
+  'kept',
+  'idle',
+  'gpus-idle',
+  'budget'
+];
 
 function notification(change: Partial<INotification> = {}): INotification {
   return {

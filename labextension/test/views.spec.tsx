@@ -19,7 +19,7 @@ import { CommandIDs } from '../src/tokens';
 import type { ITask } from '../src/types';
 import { duration, problemWords, timeText } from '../src/words';
 import { FakeServer, json } from './fake_server';
-import { page, share, summary, task, until } from './wire';
+import { fault, page, share, summary, task, until } from './wire';
 
 const trans = nullTranslator.load('jupyter_pai');
 
@@ -273,9 +273,9 @@ describe('words', () => {
   });
 
   it('name the place of a fault', () => {
-    const fault = { path: '$.a', message: '', line: 2, column: 5, hint: '' };
-    expect(placeOf(trans, fault)).toBe('Line 2, column 5');
-    expect(placeOf(trans, { ...fault, line: null })).toBe('$.a');
+    const placed = fault({ path: '$.a', line: 2, column: 5 });
+    expect(placeOf(trans, placed)).toBe('Line 2, column 5');
+    expect(placeOf(trans, { ...placed, line: null })).toBe('$.a');
   });
 
   it.each([

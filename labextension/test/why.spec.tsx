@@ -64,9 +64,11 @@ describe('the note why a job waits', () => {
       vc: 'vision',
       gpus: 8,
       tasks: null,
+      jobs: null,
       sweep: '',
       runningGpus: 6,
       runningTasks: 3,
+      runningJobs: 1,
       never: false
     };
     const host = shown(waits, why({ waiting: { ...waiting!, cap } }));

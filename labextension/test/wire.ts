@@ -6,6 +6,7 @@ import type {
   ICellsUse,
   IClusterUse,
   IDoctorReport,
+  IFault,
   IGuide,
   IJobDetail,
   IJobSummary,
@@ -157,6 +158,7 @@ export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
     idle: null,
     doubt: '',
     outputPath: '',
+    ruleWarning: '',
     sweep: '',
     notebook: '',
     image: 'image',
@@ -369,5 +371,19 @@ export function report(): IDoctorReport {
       }
     ],
     leftBehind: ''
+  };
+}
+
+/** A fault without a place, of a backend that sends English alone. */
+export function fault(change: Partial<IFault> = {}): IFault {
+  return {
+    path: '',
+    message: 'm',
+    line: null,
+    column: null,
+    hint: '',
+    wording: null,
+    hintWording: null,
+    ...change
   };
 }

@@ -22,7 +22,7 @@ from pai_backend.protocol import (
     v2_tables,
     yaml_tree,
 )
-from pai_backend.protocol.fields import Table
+from pai_backend.protocol.field_table import Table
 from tests.docs.pages import ROOT, fences, read
 
 PAGE = "docs/documents-v2.md"

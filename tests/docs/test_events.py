@@ -95,8 +95,8 @@ def test_payloads_have_the_documented_fields(place: Place) -> None:
         events = [event for name in (*names, early) for event in client.events(name)]
     seen = {event["type"] for event in events}
     # Of another user than the owner: tests/integration/api/test_live_rights.py has that one. The last one of a job that
-    # is gone: tests/integration/store/test_deletion.py.
-    assert seen == PAYLOADS.keys() - {"job.admin-entry", "job.deleted"}
+    # is gone: tests/integration/store/test_deletion.py. Of a used-up budget: tests/unit/controller/test_budgets.py.
+    assert seen == PAYLOADS.keys() - {"job.admin-entry", "job.deleted", "job.budget"}
     for event in events:
         assert event.keys() == {"job", "seq", "at", "type", "payload"}
         assert event["payload"].keys() == PAYLOADS[event["type"]], event["type"]

@@ -44,6 +44,14 @@ NOT_RUN = {
         'pai announce "The machines of rack 2 are off on Friday from 9 to 18." --for 2d',
     ): "tests/integration/api/test_announcements.py runs all of them",
     (
+        "docs/operations.md",
+        "pai budget set 500 --vc research                     # GPU hours a month of all jobs in research",
+    ): "tests/integration/api/test_budgets.py runs these verbs",
+    (
+        "docs/operations.md",
+        "pai vc set vision --most-gpus-per-user 8 --most-jobs-per-user 4 --longest-run 2d",
+    ): "tests/integration/api/test_vc_rules.py runs such ones",
+    (
         "docs/notifications.md",
         "pai notify add mail                                      # to the address of your account",
     ): ("tests/integration/api/test_notifications.py and app/test_notifications.py run all of them"),

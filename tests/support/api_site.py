@@ -32,6 +32,7 @@ from pai_backend.auth.provider_sign_ins import ProviderSignIns, ProviderTerms
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine, LogStream, LogTime
+from pai_backend.engine.images import ImageStore
 from pai_backend.engine.local.accounts import SystemAccounts as TaskAccounts
 from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
@@ -72,6 +73,7 @@ class LogEngine:
 
     tasks: dict[TaskUid, Printed] = field(default_factory=dict)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    images: ImageStore | None = None
 
     async def write(self, uid: TaskUid, text: bytes = b"", *, end: bool = False, at: datetime | None = None) -> None:
         """Let a task print, or end."""

@@ -77,6 +77,7 @@ async def controlled(
     config: ClusterConfig | None = None,
     policy: Policy | None = None,
     rules: NodeRules | None = None,
+    clock: Callable[[], datetime] | None = None,
     **options: object,
 ) -> AsyncIterator[Controller]:
     """A controller at work on this store and engine, with this configuration of cells and rules of the queue."""
@@ -87,6 +88,7 @@ async def controlled(
         ControllerOptions(**{"holder": "test", "ports": SMALL, "lease_ttl_s": 1.0, **options}),  # type: ignore[arg-type]
         placer=lambda: Placer(config, rules=rules, policy=policy),
         rng=random.Random(1),
+        **({} if clock is None else {"clock": clock}),
     )
     work = asyncio.create_task(controller.run(stop))
     try:
@@ -115,12 +117,13 @@ async def cluster(
     config: ClusterConfig | None = None,
     policy: Policy | None = None,
     rules: NodeRules | None = None,
+    clock: Callable[[], datetime] | None = None,
     **options: object,
 ) -> AsyncIterator[Cluster]:
     """A controller with these options over a fresh store, and an engine with these nodes."""
     async with opened(path) as store:
         engine = ScriptedEngine(*nodes)
-        async with controlled(store, engine, config=config, policy=policy, rules=rules, **options):
+        async with controlled(store, engine, config=config, policy=policy, rules=rules, clock=clock, **options):
             yield Cluster(store, engine)
 
 

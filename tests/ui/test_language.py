@@ -33,6 +33,7 @@ def test_every_word_of_the_panel_is_chinese(
         chooser.value.set_files(JUPYTER)
         shown = page.locator(".jp-pai-Document:visible")
         expect(shown.get_by_role("status")).to_contain_text("可以提交：jupyter_16be8b71（SCM）")
+        expect(shown.get_by_role("tab", name="任务角色")).to_be_visible()
         shown.get_by_role("button", name="提交").click()
         job = page.locator(".jp-pai-JobPage:visible")
         expect(job.locator(".jp-pai-Detail-header")).to_contain_text("运行中")

@@ -9,6 +9,7 @@ from pai_backend.access.keys import parse_public_key
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.spec import SshOptions
 from pai_backend.model.tags import fill
+from pai_backend.model.text import Text
 
 
 def document_keys(options: SshOptions, secrets: Mapping[str, Any]) -> tuple[str, ...]:
@@ -25,4 +26,6 @@ def _line(text: str) -> str:
     try:
         return parse_public_key(text).line
     except InvalidParameters as error:
-        raise InvalidParameters(f"userssh of the ssh plugin: {error.message}", hint=error.hint) from None
+        raise InvalidParameters(
+            Text("userssh of the ssh plugin: {error}", error=error.message), hint=error.hint
+        ) from None

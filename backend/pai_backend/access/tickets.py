@@ -24,6 +24,7 @@ from tornado.web import create_signed_value, decode_signed_value
 from pai_backend.model.base import Model
 from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
+from pai_backend.model.text import Text
 
 COOKIE = "pai-session"
 HOST_COOKIE = f"__Host-{COOKIE}"
@@ -96,9 +97,11 @@ class TicketOffice:
         """What the ticket says, once. Raises Unauthorized (forged, expired, for another service, used before)."""
         claims = self._read(_TICKET_KIND, ticket, service)
         if claims is None:
-            raise Unauthorized("This sign-in link is not valid or has expired.", hint="Open the service again.")
+            raise Unauthorized(
+                Text("This sign-in link is not valid or has expired."), hint=Text("Open the service again.")
+            )
         if not await self._claims.claim(f"ticket:{claims.number}", claims.expires_at, self._now()):
-            raise Unauthorized("This sign-in link was used before.", hint="Open the service again.")
+            raise Unauthorized(Text("This sign-in link was used before."), hint=Text("Open the service again."))
         return claims
 
     def cookie(self, claims: Claims, *, path: str, secure: bool) -> str:

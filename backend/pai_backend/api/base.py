@@ -39,6 +39,7 @@ from pai_backend.model.errors import (
     Unavailable,
 )
 from pai_backend.model.scope import Scope
+from pai_backend.model.text import Text
 from pai_backend.model.validation import nearest
 from pai_backend.store import deeds
 from pai_backend.store.audit import TOKEN_ID
@@ -115,19 +116,27 @@ class BaseHandler(tornado.web.RequestHandler):
         """Raise Forbidden for a token that is limited to other scopes: before any of the body is taken."""
         if self.user.must_change_password and not self.sets_passwords:
             raise MustChangePassword(
-                "This password was set by an administrator; set one of your own first.", hint="`pai password` does it."
+                Text("This password was set by an administrator; set one of your own first."),
+                hint=Text("`pai password` does it."),
             )
         verb = (self.request.method or "").lower()
         if self.user.within and verb in self.users_own:
             raise Forbidden(
-                f"This token is for jobs of virtual cluster {self.user.within}; this is about all that its user has.",
-                hint="Sign in, or use a token that is not limited to one: `pai token add NAME` makes it.",
+                Text(
+                    "This token is for jobs of virtual cluster {within}; this is about all that its user has.",
+                    within=self.user.within,
+                ),
+                hint=Text("Sign in, or use a token that is not limited to one: `pai token add NAME` makes it."),
             )
         scope = self.scope_of(verb)
         if not self.user.may(scope) and not self.user.must_change_password:
             raise Forbidden(
-                f"This token needs the scope {scope} for this.",
-                hint=f"It has: {', '.join(sorted(self.user.scopes))}. `pai token add --scope {scope}` makes another.",
+                Text("This token needs the scope {scope} for this.", scope=scope),
+                hint=Text(
+                    "It has: {scopes}. `pai token add --scope {scope}` makes another.",
+                    scopes=", ".join(sorted(self.user.scopes)),
+                    scope=scope,
+                ),
             )
 
     async def require_still(self) -> None:
@@ -139,7 +148,7 @@ class BaseHandler(tornado.web.RequestHandler):
             return
         user = await self.ctx.identity.of_digest(self.user.token)
         if user != self.user:
-            raise Unauthorized("The token is no longer valid.", hint="Sign in again.")
+            raise Unauthorized(Text("The token is no longer valid."), hint=Text("Sign in again."))
         self._checked_at = time.monotonic()
 
     @asynccontextmanager
@@ -207,9 +216,9 @@ class BaseHandler(tornado.web.RequestHandler):
         user = await self.ctx.identity.of_header(header) if header else None
         if user is None:
             self.set_header("WWW-Authenticate", "Bearer")
-            message = "The token is not known." if header else "This needs a token."
+            message = Text("The token is not known.") if header else Text("This needs a token.")
             raise Unauthorized(
-                message, hint="Send the header `Authorization: Bearer TOKEN` with a token of this backend."
+                message, hint=Text("Send the header `Authorization: Bearer TOKEN` with a token of this backend.")
             )
         return user
 
@@ -226,11 +235,17 @@ class BaseHandler(tornado.web.RequestHandler):
         names = {field.alias or name for name, field in model.model_fields.items()}
         for name, values in given.items():
             if len(values) > 1:
-                raise InvalidParameters(f"The parameter {name} is given twice.", hint="Give it once.")
+                raise InvalidParameters(
+                    Text("The parameter {name} is given twice.", name=name), hint=Text("Give it once.")
+                )
             if name not in names:
                 like = nearest(name, names)
-                hint = f"Did you mean {like}?" if like else f"Known are: {', '.join(sorted(names))}."
-                raise InvalidParameters(f"The parameter {name} is not known.", hint=hint)
+                hint = (
+                    Text("Did you mean {like}?", like=like)
+                    if like
+                    else Text("Known are: {names}.", names=", ".join(sorted(names)))
+                )
+                raise InvalidParameters(Text("The parameter {name} is not known.", name=name), hint=hint)
         try:
             return model.model_validate({name: self.get_query_argument(name, strip=False) for name in given})
         except ValidationError as error:
@@ -290,12 +305,18 @@ class BaseHandler(tornado.web.RequestHandler):
         if error.status_code == 405:
             allowed = ", ".join(self.verbs())
             self.set_header("Allow", allowed)
-            return MethodNotAllowed(f"{self.request.method} is not possible here.", hint=f"Possible: {allowed}.")
+            return MethodNotAllowed(
+                Text("{method} is not possible here.", method=self.request.method),
+                hint=Text("Possible: {allowed}.", allowed=allowed),
+            )
         if error.status_code == 404:
             return no_such_path(self.request.path)
         if 400 <= error.status_code < 500:
             reason = responses.get(error.status_code, "malformed")
-            return InvalidParameters(f"The request cannot be read: {reason}.", hint="Check the URL and the headers.")
+            return InvalidParameters(
+                Text("The request cannot be read: {reason}.", reason=reason),
+                hint=Text("Check the URL and the headers."),
+            )
         return None
 
     @classmethod
@@ -387,12 +408,14 @@ class ApiHandler(BaseHandler):
         return kind == "application/x-www-form-urlencoded" and not text.lstrip().startswith((b"{", b"["))
 
     def _too_large_error(self) -> TooLarge:
-        return TooLarge(f"The body is larger than {self.body_limit()} bytes.", hint="Send a smaller one.")
+        return TooLarge(
+            Text("The body is larger than {most} bytes.", most=self.body_limit()), hint=Text("Send a smaller one.")
+        )
 
 
 def no_such_path(path: str) -> NoSuchPath:
     """The error for a path that names nothing."""
-    return NoSuchPath(f"{path[:200]} does not exist.", hint="GET /openapi.json lists all paths.")
+    return NoSuchPath(Text("{path} does not exist.", path=path[:200]), hint=Text("GET /openapi.json lists all paths."))
 
 
 class UnknownPathHandler(ApiHandler):
@@ -417,7 +440,8 @@ class ApiWebSocketHandler(BaseHandler, tornado.websocket.WebSocketHandler):
         origin = self.request.headers.get("Origin")
         if origin is not None and not self._is_welcome(origin):
             raise Forbidden(
-                "Pages of this origin may not open streams here.", hint="Add the origin to api.allowed_origins."
+                Text("Pages of this origin may not open streams here."),
+                hint=Text("Add the origin to api.allowed_origins."),
             )
 
     def _is_welcome(self, origin: str) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.access.broker.stock import RsaStock
 from pai_backend.access.secrecy import JobSecrets
+from pai_backend.api.budget_look import BudgetLook
 from pai_backend.api.changes import Changes
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.rules import LiveRules
@@ -22,6 +23,7 @@ from pai_backend.auth.limits import RateLimits
 from pai_backend.auth.policy import within
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
+from pai_backend.engine.images import ImageRule
 from pai_backend.engine.local.accounts import NoAccount, SystemAccounts
 from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
@@ -30,6 +32,8 @@ from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.model.text import Text
+from pai_backend.model.vc_rules import KeptRules
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import Sizing, sizing_of
 from pai_backend.scheduling.queue import Policy
@@ -120,7 +124,7 @@ class CellRules:
     """The configuration of cells, None when there is none; and which virtual clusters a user may use, if not all.
 
     ``fixed``: the configuration is only changed in the settings. ``node_rules``: which nodes suit which tasks.
-    ``policy``: caps and patience of the queue.
+    ``policy``: caps and patience of the queue, with the rules of virtual clusters in ``vc_rules``.
     """
 
     config: ClusterConfig | None = None
@@ -129,6 +133,7 @@ class CellRules:
     fixed: bool = False
     node_rules: NodeRules = field(default_factory=NodeRules)
     policy: Policy = field(default_factory=Policy)
+    vc_rules: Mapping[str, KeptRules] = field(default_factory=dict)
 
     def granted(self, user: User, vc: str) -> bool:
         """Whether the user may submit to this virtual cluster."""
@@ -190,6 +195,10 @@ class ApiContext:
     task_reach: TaskReach = field(default_factory=TaskReach)
     accounts: SystemAccounts | None = None
     """Of this machine, where tasks run as one of their user."""
+    image_rule: ImageRule = field(default_factory=ImageRule)
+    """By which images of the machine are removed."""
+    kept_images: tuple[str, ...] = ()
+    """Names of images that the settings keep."""
     users_share_rights: bool = False
     """Whether a second user could read all that the first has, without a setting that allows it."""
     clock: Callable[[], datetime] = utc_now
@@ -203,12 +212,17 @@ class ApiContext:
             try:
                 await asyncio.to_thread(self.accounts.of, user.name)
             except NoAccount as error:
-                raise Forbidden(f"{error}.", hint="Ask the administrator.") from None
+                raise Forbidden(Text("{error}.", error=error), hint=Text("Ask the administrator.")) from None
 
     @cached_property
     def snapshots(self) -> Snapshots:
         """The cluster as it is, for those who only look."""
         return Snapshots(self.store, self.nodes, lambda: self.rules)
+
+    @cached_property
+    def budgets(self) -> BudgetLook:
+        """What of each budget is used."""
+        return BudgetLook(self.store, self.clock)
 
     @cached_property
     def live_rules(self) -> LiveRules:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import ErrorBody, Fault, InvalidParameters, PaiError, Unavailable
+from pai_backend.model.text import Text
 from pai_backend.model.validation import Loc, dotted, faults
 
 STATUS: dict[str, int] = {
@@ -27,6 +28,7 @@ STATUS: dict[str, int] = {
     "NoNotificationError": 404,
     "NoSecretError": 404,
     "NoCertificateError": 404,
+    "NoImageError": 404,
     "NoShareError": 404,
     "NoTagError": 404,
     "NoAddressError": 404,
@@ -49,6 +51,7 @@ STATUS: dict[str, int] = {
     "NotFinishedJobError": 409,
     "NotWaitingJobError": 409,
     "OtherQueueError": 409,
+    "ImageInUseError": 409,
     "UnauthorizedUserError": 401,
     "ForbiddenUserError": 403,
     "LockedOutUserError": 403,
@@ -68,7 +71,10 @@ def translate(error: BaseException | None, request_id: str) -> tuple[int, ErrorB
     What an engine says is fit for users: where it is away, so is what needs it, and nothing is broken here.
     """
     if isinstance(error, EngineError):
-        error = Unavailable(f"The engine cannot do this now: {error}", hint="Jobs keep running; try again in a moment.")
+        error = Unavailable(
+            Text("The engine cannot do this now: {error}", error=error),
+            hint=Text("Jobs keep running; try again in a moment."),
+        )
     if isinstance(error, PaiError):
         return STATUS[error.code], error.body(request_id)
     body = ErrorBody(
@@ -93,10 +99,10 @@ def bad_body(error: ValidationError, model: type[BaseModel], text: bytes) -> Inv
     line, column = _place_of_break(text)
     fault = Fault(
         path="$",
-        message="The body is not valid JSON.",
+        message=Text("The body is not valid JSON."),
         line=line,
         column=column,
-        hint="Send a JSON object as the body.",
+        hint=Text("Send a JSON object as the body."),
     )
     return InvalidParameters(fault.message, errors=[fault], hint=fault.hint)
 
@@ -117,8 +123,16 @@ def _place_of_break(text: bytes) -> tuple[int, int]:
 
 def _invalid(error: ValidationError, model: type[BaseModel], path: Callable[[Loc], str]) -> InvalidParameters:
     found: Sequence[Fault] = [
-        Fault(path=path(loc), message=f"{dotted(loc) or 'The body'} {complaint}.", hint=hint)
+        Fault(
+            path=path(loc),
+            message=Text("{place} {complaint}.", place=dotted(loc) or Text("The body"), complaint=complaint),
+            hint=hint,
+        )
         for loc, complaint, hint in faults(error, model)
     ]
-    message = found[0].message if len(found) == 1 else f"{len(found)} parameters are wrong: {found[0].message}"
+    message = (
+        found[0].message
+        if len(found) == 1
+        else Text("{count} parameters are wrong: {message}", count=len(found), message=found[0].message)
+    )
     return InvalidParameters(message, errors=found, hint=found[0].hint)

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.text import Text
 
 _PROCESSES = ThreadPoolExecutor(2, "searches")
 _PROGRAM = Path(__file__).with_name("line_search_program.py")
@@ -48,12 +49,13 @@ def _run(pattern: str, ignore_case: bool, data: bytes, most: int) -> list[Match]
     )
     if done.returncode != 0:
         raise InvalidParameters(
-            "The regular expression takes too long.", hint="Write it without nested repetitions such as (a+)+."
+            Text("The regular expression takes too long."),
+            hint=Text("Write it without nested repetitions such as (a+)+."),
         )
     answer = json.loads(done.stdout)
     if "error" in answer:
         raise InvalidParameters(
-            f"The regular expression is invalid: {answer['error']}.",
-            hint="Put a backslash before . * + ? ( ) [ ] { } ^ $ | where the character itself is meant.",
+            Text("The regular expression is invalid: {answer}.", answer=answer["error"]),
+            hint=Text("Put a backslash before . * + ? ( ) [ ] { } ^ $ | where the character itself is meant."),
         )
     return [Match(*each) for each in answer["matches"]]

@@ -1,4 +1,6 @@
-"""The cluster configuration in force, as the API judges by it: that of the settings until the controller has another.
+"""What the API judges by: the rules of virtual clusters, and the cluster configuration in force.
+
+The configuration is that of the settings until the controller has another.
 
 Replicas of the API do not decide, so they look which version is in force, at most once a second. A caller that waited
 for a version to take force looks at once.
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config.read import read_config
+from pai_backend.scheduling.queue.policy import with_rules
 
 if TYPE_CHECKING:
     from pai_backend.api.context import CellRules
@@ -34,6 +37,7 @@ class LiveRules:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._looked = float("-inf")
+        self.policy_of_settings = settings.policy
         self.now = settings
         """As of the last look."""
         self.version = 0
@@ -47,6 +51,9 @@ class LiveRules:
             number = (await self._store.configs.state()).in_force_number
             if number != self.version:
                 await self._take(number)
+            rules = await self._store.vc_rules.all()
+            if rules != self.now.vc_rules:
+                self.now = replace(self.now, vc_rules=rules, policy=with_rules(self.policy_of_settings, rules))
             self._looked = self._clock()
 
     async def _take(self, version: int) -> None:

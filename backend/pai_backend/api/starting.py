@@ -11,6 +11,7 @@ import tornado.web
 from pai_backend.api.errors import translate
 from pai_backend.api.wire import Alive, Check, Readiness
 from pai_backend.model.errors import Unavailable
+from pai_backend.model.text import Text
 
 
 class StartingDelegate(tornado.httputil.HTTPServerConnectionDelegate):
@@ -67,6 +68,6 @@ class _Readyz(_Starting):
 class _Everything(_Starting):
     def prepare(self) -> None:
         """Every verb of every other path."""
-        error = Unavailable(self.why(), hint="Try again in a moment.")
+        error = Unavailable(self.why(), hint=Text("Try again in a moment."))
         status, body = translate(error, secrets.token_hex(8))
         self.answer(status, body.model_dump_json(by_alias=True))

@@ -187,6 +187,11 @@ class JobDetail(_JobRow):
         description="When it is stopped for having run as long as it may, by its `maxDuration` or in its virtual "
         "cluster; null when it may run until it is done, before it runs and after.",
     )
+    rule_warning: str = Field(
+        default="",
+        description="What its owner was warned of, in words: that it has almost run as long as it may, or that its "
+        "GPUs work less than its virtual cluster asks for; else empty.",
+    )
     idle: IdleWire | None = Field(
         default=None, description="Null for a job without an `idleTimeout`, and for one that has ended."
     )
@@ -248,6 +253,9 @@ class Trial(Camel):
     outcome: Outcome | None = Field(description="Null when the document is not valid, or no node is known yet.")
     waiting: Waiting | None = Field(
         description="Why it does not start, and what would help; null when that is not known."
+    )
+    held: str = Field(
+        default="", description="Why it would wait whatever is free: a used-up budget; empty: it would not."
     )
 
 

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from pai_backend.model.errors import TooManyRequests
+from pai_backend.model.text import Text
 
 FREE = 5
 """Failures in a row that cost nothing: people mistype."""
@@ -38,8 +39,8 @@ class Guesses:
         wait = last + min(2.0 ** (count - FREE), LONGEST_S) - self._clock() if count >= FREE else 0.0
         if wait > 0:
             raise TooManyRequests(
-                f"{count} sign-ins of this user from this address have failed in a row.",
-                hint=f"Try again in {math.ceil(wait)} s.",
+                Text("{count} sign-ins of this user from this address have failed in a row.", count=count),
+                hint=Text("Try again in {math} s.", math=math.ceil(wait)),
             )
 
     def is_suspect(self, pair: Pair) -> bool:

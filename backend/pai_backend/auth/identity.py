@@ -33,6 +33,7 @@ from pai_backend.model.account import Account
 from pai_backend.model.audit import AuditEvent
 from pai_backend.model.errors import NotSupported, TooManyRequests, Unauthorized, Unavailable, WrongPassword
 from pai_backend.model.scope import Scope
+from pai_backend.model.text import Text
 from pai_backend.store import deeds
 from pai_backend.store.audit import TOKEN_ID
 from pai_backend.store.base import AccessToken
@@ -172,13 +173,13 @@ class Identity:
         LockedOut.
         """
         if self.provider is None:
-            raise NotSupported("No provider signs users in here.", hint="Sign in with name and password.")
+            raise NotSupported(Text("No provider signs users in here."), hint=Text("Sign in with name and password."))
         name = await self.provider.signed_in(id_token, self._now(), source)
         self.forget()
         await self.lockouts.require_free(name)
         account = await self.accounts.get(name)
         if account is None:
-            raise Unauthorized(f"The user {name} has gone.", hint="Sign in again.")
+            raise Unauthorized(Text("The user {name} has gone.", name=name), hint=Text("Sign in again."))
         life, label = self.provider.terms.session, self.provider.provider.issuer
         return await self._make(name, application=False, life=life, label=label), account
 
@@ -341,8 +342,10 @@ def digest(token: str) -> str:
 
 def _wrong_password() -> WrongPassword:
     return WrongPassword(
-        "The name or the password is wrong.",
-        hint="An administrator sets a new one: `pai user set NAME --new-password`. Without any, use the token file's.",
+        Text("The name or the password is wrong."),
+        hint=Text(
+            "An administrator sets a new one: `pai user set NAME --new-password`. Without any, use the token file's."
+        ),
     )
 
 

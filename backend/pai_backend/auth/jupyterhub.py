@@ -21,6 +21,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPError, HTTPRequest, HTTPResp
 
 from pai_backend.auth.newcomers import let_come
 from pai_backend.model.errors import Forbidden, NoSuchToken, PaiError, Unavailable
+from pai_backend.model.text import Text
 from pai_backend.store.base import AccessToken
 from pai_backend.store.external_users import ExternalUser, ExternalUsers
 from pai_backend.store.grants import Act
@@ -86,9 +87,12 @@ class HubApi:
         wanted = {"access:services", f"access:services!service={self._service}"}
         if said.get("kind") != "user" or not isinstance(scopes, list) or not wanted & {*map(str, scopes)}:
             raise Forbidden(
-                "JupyterHub has given this server a token that is not for this backend.",
-                hint=f"The Hub's administrator adds 'access:services!service={self._service}' to "
-                "c.Spawner.server_token_scopes and to the role of users; then start the server again.",
+                Text("JupyterHub has given this server a token that is not for this backend."),
+                hint=Text(
+                    "The Hub's administrator adds 'access:services!service={service}' to "
+                    "c.Spawner.server_token_scopes and to the role of users; then start the server again.",
+                    service=self._service,
+                ),
             )
         return str(said["name"])
 
@@ -169,7 +173,7 @@ class HubTokens:
             async with self._known:
                 return await self._hub.user_of(token)
         if self._waiting >= STRANGERS:
-            raise Unavailable("JupyterHub is asked about too many unknown tokens.", hint="Try again.")
+            raise Unavailable(Text("JupyterHub is asked about too many unknown tokens."), hint=Text("Try again."))
         self._waiting += 1
         try:
             async with self._strangers:
@@ -196,4 +200,6 @@ class HubTokens:
 
 
 def _away(reason: str) -> Unavailable:
-    return Unavailable(f"JupyterHub does not say whose token this is: {reason}.", hint="Try again later.")
+    return Unavailable(
+        Text("JupyterHub does not say whose token this is: {reason}.", reason=reason), hint=Text("Try again later.")
+    )

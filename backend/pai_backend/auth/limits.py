@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pai_backend.model.errors import TooManyRequests
+from pai_backend.model.text import Text
 
 
 @dataclass
@@ -36,8 +37,13 @@ class RateLimit:
         if count > self.most:
             wait = int((span + 1) * self.span_s - now) + 1
             raise TooManyRequests(
-                f"You have sent {self.most} {self.what} in {self.span_s} s, the limit.",
-                hint=f"Try again in {wait} s.",
+                Text(
+                    "You have sent {most} {what} in {span_s} s, the limit.",
+                    most=self.most,
+                    what=self.what,
+                    span_s=self.span_s,
+                ),
+                hint=Text("Try again in {wait} s.", wait=wait),
             )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from pai_backend.auth.fresh import Fresh
 from pai_backend.model.errors import LockedOut
+from pai_backend.model.text import Text
 
 
 class LockoutCache:
@@ -24,6 +25,6 @@ class LockoutCache:
         """Raise LockedOut for a user who is locked out, and what the store raises."""
         if await self.is_locked(user):
             raise LockedOut(
-                f"The user {user} is locked out.",
-                hint="Ask an administrator, who can end this with `pai user enable USER`.",
+                Text("The user {user} is locked out.", user=user),
+                hint=Text("Ask an administrator, who can end this with `pai user enable USER`."),
             )

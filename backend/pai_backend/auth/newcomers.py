@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pai_backend.model.errors import Forbidden, UserExists
+from pai_backend.model.text import Text
 from pai_backend.store.external_users import ExternalUser, ExternalUsers
 from pai_backend.store.grants import Act
 
@@ -20,8 +21,8 @@ async def let_come(users: ExternalUsers, user: ExternalUser, act: Act, *, take_n
     """
     if not _NAME.fullmatch(user.name):
         raise Forbidden(
-            f"{user.name[:64]!r} cannot be the name of a user here.",
-            hint="Names are letters, digits, `_`, `.` and `-`, at most 64, and not `me`.",
+            Text("{user} cannot be the name of a user here.", user=repr(user.name[:64])),
+            hint=Text("Names are letters, digits, `_`, `.` and `-`, at most 64, and not `me`."),
         )
     try:
         await users.come(user, act, take_names=take_names)

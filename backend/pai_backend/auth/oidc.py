@@ -19,6 +19,7 @@ from joserfc.jwk import KeySet
 from tornado.httpclient import AsyncHTTPClient, HTTPError, HTTPRequest
 
 from pai_backend.model.errors import Unauthorized, Unavailable
+from pai_backend.model.text import Text
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 """Those with public keys: with others the key would be a secret that this client does not have."""
@@ -147,8 +148,14 @@ def inside(claims: Mapping[str, Any], path: str) -> object:
 
 
 def _refused(error: Exception) -> Unauthorized:
-    return Unauthorized(f"The provider's ID token is not accepted: {error}.", hint="Sign in again with `pai login`.")
+    return Unauthorized(
+        Text("The provider's ID token is not accepted: {error}.", error=error),
+        hint=Text("Sign in again with `pai login`."),
+    )
 
 
 def _away(reason: str) -> Unavailable:
-    return Unavailable(f"The provider that signs users in does not answer as one: {reason}.", hint="Try again later.")
+    return Unavailable(
+        Text("The provider that signs users in does not answer as one: {reason}.", reason=reason),
+        hint=Text("Try again later."),
+    )

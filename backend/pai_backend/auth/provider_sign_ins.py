@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pai_backend.auth.newcomers import let_come
 from pai_backend.auth.oidc import LEEWAY_S, YOUNG_S, OidcProvider
 from pai_backend.model.errors import Unauthorized
+from pai_backend.model.text import Text
 from pai_backend.store.external_users import ExternalUser
 from pai_backend.store.grants import Act
 
@@ -45,7 +46,9 @@ class ProviderSignIns:
         who = await self.provider.who(id_token)
         used = f"id-token:{hashlib.sha256(id_token.encode()).hexdigest()}"
         if not await self._store.secrets.claim(used, now + timedelta(seconds=YOUNG_S + 2 * LEEWAY_S), now):
-            raise Unauthorized("The provider's ID token was used already.", hint="Sign in again with `pai login`.")
+            raise Unauthorized(
+                Text("The provider's ID token was used already."), hint=Text("Sign in again with `pai login`.")
+            )
         terms = self.terms
         user = ExternalUser(
             who.name,

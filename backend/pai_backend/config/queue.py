@@ -13,6 +13,7 @@ class CapSettings(Model):
 
     tasks: int | None = Field(default=None, ge=0, description="Tasks at once; none given: no limit.")
     gpus: int | None = Field(default=None, ge=0, description="GPU cells at once; none given: no limit.")
+    jobs: int | None = Field(default=None, ge=0, description="Jobs with a place at once; none given: no limit.")
 
 
 class VcCapSettings(Model):

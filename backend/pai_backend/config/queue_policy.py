@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pai_backend.config.queue import CapSettings, QueueSettings, VcCapSettings
+from pai_backend.model.vc_rules import LongestRun
 from pai_backend.scheduling.queue import Cap, Patience, Policy, VcCaps
 
 
@@ -16,7 +17,7 @@ def policy_of(queue: QueueSettings) -> Policy:
 
 
 def _vc_caps(caps: VcCapSettings) -> VcCaps:
-    longest = timedelta(seconds=caps.longest_run_s) if caps.longest_run_s is not None else None
+    longest = LongestRun(timedelta(seconds=caps.longest_run_s)) if caps.longest_run_s is not None else None
     return VcCaps(_cap(caps.total), _cap(caps.user), _caps(caps.users), longest)
 
 
@@ -25,4 +26,4 @@ def _caps(caps: dict[str, CapSettings]) -> dict[str, Cap]:
 
 
 def _cap(cap: CapSettings) -> Cap:
-    return Cap(cap.tasks, cap.gpus)
+    return Cap(cap.tasks, cap.gpus, cap.jobs)

@@ -1,19 +1,24 @@
 """Which waiting jobs may start at all, whatever is free; who runs goes on until its next attempt.
 
 The job of a user who may not use its virtual cluster waits: that was asked when it was submitted, but a grant may end.
+So does one that the rules of its virtual cluster no longer allow, and one that a used-up budget concerns.
 In a maintenance all jobs wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pai_backend.controller.budgets import BudgetLook
+from pai_backend.model import budget
 from pai_backend.model.account import Account, Directory, is_granted
+from pai_backend.model.budget import BudgetUse, Claim, Level
 from pai_backend.model.job import Job
+from pai_backend.model.vc_rules import KeptRules, breaches
 from pai_backend.store.announcements import Announcement
 
 if TYPE_CHECKING:
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 LOOK_S = 5.0
 """All this is looked at at least so often: a maintenance begins and ends by the clock."""
 _MAINTENANCE = "maintenance: no job starts"
+_BREACH = "not allowed any longer"
+"""How the reason of a job begins that the rules of its virtual cluster do not allow."""
 _SHOWN = 200
 """Characters of an announcement in a reason."""
 REST_S = 1.0
@@ -33,13 +40,15 @@ class Admission:
     """Who may start, as of one moment.
 
     ``settled``: what the settings grant, by user, which nothing else changes. ``maintenance``: the announcement because
-    of which no job starts.
+    of which no job starts. ``rules``: those of virtual clusters. ``used_up``: budgets of which nothing is left.
     """
 
     maintenance: Announcement | None = None
     directory: Directory = field(default_factory=Directory)
     admins: frozenset[str] = frozenset()
     settled: Mapping[str, Collection[str]] = field(default_factory=dict)
+    rules: Mapping[str, KeptRules] = field(default_factory=dict)
+    used_up: tuple[Claim, ...] = ()
     _known: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def refusal(self, job: Job) -> str:
@@ -50,12 +59,20 @@ class Admission:
         if (user, vc) not in self._known:
             account = self.directory.with_rights(Account(user, user in self.admins))
             self._known[user, vc] = is_granted(vc, account, self.settled)
-        return "" if self._known[user, vc] else _refusal(job)
+        if not self._known[user, vc]:
+            return _refusal(job)
+        return self._breach(job) or budget.held_up(self.used_up, user, job.spec)
+
+    def _breach(self, job: Job) -> str:
+        """What the rules of its virtual cluster do not allow; empty: nothing."""
+        kept = self.rules.get(job.spec.virtual_cluster)
+        found = breaches(job.spec, kept.rules) if kept is not None else ()
+        return f"{_BREACH}: {found[0].message}. {found[0].hint}" if found else ""
 
 
 def is_refusal(job: Job) -> bool:
     """Whether a job was told to wait for this, and not for a place."""
-    return job.why == _refusal(job) or job.why.startswith(_MAINTENANCE)
+    return job.why == _refusal(job) or job.why.startswith((_MAINTENANCE, _BREACH, budget.HELD))
 
 
 def _maintained(why: Announcement) -> str:
@@ -78,7 +95,13 @@ class AdmissionWatch:
     def __init__(self, store: Store, settled: Mapping[str, Collection[str]], clock: Callable[[], datetime]) -> None:
         self._store, self._clock = store, clock
         self._settled = settled
+        self._budgets = BudgetLook(store)
         self._told = Admission(settled=settled)
+
+    @property
+    def budgets(self) -> Sequence[BudgetUse]:
+        """What of each budget was used at the last look."""
+        return self._budgets.uses
 
     async def begin(self) -> Admission:
         """As it is now."""
@@ -87,7 +110,10 @@ class AdmissionWatch:
         now = self._clock()
         announced = await self._store.announcements.current(now)
         maintenance = announced if announced is not None and announced.holds_starts(now) else None
-        self._told = Admission(maintenance, replace(directory, users=()), admins, self._settled)
+        rules = await self._store.vc_rules.all()
+        budgets = await self._budgets.look(now, (directory.groups, admins))
+        used_up = tuple(each.claim for each in budgets if each.level is Level.USED_UP)
+        self._told = Admission(maintenance, replace(directory, users=()), admins, self._settled, rules, used_up)
         return self._told
 
     async def watch(self, tell: Callable[[Admission], None]) -> None:

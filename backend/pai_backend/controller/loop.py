@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from pai_backend.access.ports import PortRange
 from pai_backend.controller.audit_keeper import AuditKeeper, AuditRules
+from pai_backend.controller.budgets import BudgetKeeper
 from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.deleting import Deleter
 from pai_backend.controller.durations import DurationKeeper
@@ -36,6 +37,7 @@ from pai_backend.controller.other_holders import tell_other_holders
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import Placing
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
+from pai_backend.controller.underuse import UnderuseKeeper
 from pai_backend.controller.use_sampler import Sampling, UseSampler
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import BEAT_S, ControllerClaim, HeldByAnother
@@ -268,8 +270,9 @@ class Controller:
         watcher = Watcher(self._engine, self._planner.secrets.token, self._clock)
         keeper = IdleKeeper(self._store, tenure, watcher, epoch=epoch, clock=self._clock)
         durations = DurationKeeper(
-            self._store, tenure, placing.placer.queue.policy.longest_run, epoch=epoch, clock=self._clock
+            self._store, tenure, lambda vc: tenure.policy.longest_run(vc), epoch=epoch, clock=self._clock
         )
+        budgets = BudgetKeeper(self._store, tenure, epoch=epoch, clock=self._clock)
         explainer = Explainer(self._store, tenure, placing, epoch=epoch, clock=self._clock)
         sampling = self._options.sampling
         series = sampling.series if sampling is not None else None
@@ -296,13 +299,30 @@ class Controller:
                 group.create_task(explainer.run())
                 group.create_task(keeper.run())
                 group.create_task(durations.run())
+                group.create_task(budgets.run())
                 group.create_task(deleter.run())
                 group.create_task(auditor.run())
                 if self._options.notices is not None:
                     notifier = Notifier(self._store, self._options.notices, epoch=epoch, clock=self._clock)
                     group.create_task(notifier.run())
                 if sampling is not None:
-                    sampler = UseSampler(self._store, tenure, self._engine, sampling, epoch=epoch, clock=self._clock)
+                    underuse = UnderuseKeeper(
+                        self._store,
+                        tenure,
+                        sampling.series,
+                        sample_s=sampling.sample_s,
+                        epoch=epoch,
+                        clock=self._clock,
+                    )
+                    sampler = UseSampler(
+                        self._store,
+                        tenure,
+                        self._engine,
+                        sampling,
+                        epoch=epoch,
+                        clock=self._clock,
+                        underuse=underuse,
+                    )
                     group.create_task(sampler.run())
         finally:
             if figures is not None:

@@ -42,10 +42,14 @@ from pai_backend.lifecycle.events import (
 from pai_backend.lifecycle.history import claims_told, events_between
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
+from pai_backend.model.budget import BudgetUse
 from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
 from pai_backend.model.labels import NodeRule
+from pai_backend.model.vc_rules import KeptRules
 from pai_backend.scheduling.jobs.history import History
+from pai_backend.scheduling.queue import Policy
+from pai_backend.scheduling.queue.policy import with_rules
 from pai_backend.store.base import Conflict, PortTaken
 
 if TYPE_CHECKING:
@@ -105,6 +109,7 @@ class Reconciler:
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
         self._results = PassResults(placing, store)
         self._admission = Admission()
+        self._of_settings = placing.placer.queue.policy
         self._look_again: datetime | None = None  # when cells have to be kept for a group, or ports be tried again
         self._seen: set[TaskUid] = set()
         self._orphans = Orphans(store, engine, planner.records, epoch=epoch, clock=clock, keep=keep_orphans)
@@ -114,6 +119,21 @@ class Reconciler:
     def jobs(self) -> Mapping[JobUid, Job]:
         """The jobs that are not done with, as they are stored. To be read only."""
         return self._jobs
+
+    @property
+    def policy(self) -> Policy:
+        """The rules of the queue now: those of the settings, and of virtual clusters."""
+        return self._placing.placer.queue.policy
+
+    @property
+    def vc_rules(self) -> Mapping[str, KeptRules]:
+        """The rules of virtual clusters now."""
+        return self._admission.rules
+
+    @property
+    def budgets(self) -> Sequence[BudgetUse]:
+        """What of each budget was used at the last look."""
+        return self._admitting.budgets
 
     @property
     def knows_nodes(self) -> bool:
@@ -182,7 +202,7 @@ class Reconciler:
 
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
-        self._admission = await self._admitting.begin()
+        self._admit(await self._admitting.begin())
         self._placing.placer.ledger.set_leases(await self._store.ports.leases())
         jobs = await self._store.jobs.unfinished()
         self._placing.placer.recover(jobs)
@@ -194,7 +214,7 @@ class Reconciler:
         """Take nodes over, note tasks of no job, and give what the news means to each job."""
         self._newer = batch.configured or self._newer
         if batch.admission is not None:
-            self._admission = batch.admission
+            self._admit(batch.admission)
             self._fresh.update(self._jobs)
         self._nodes.take(batch.nodes)
         unknown = {uid for uid in batch.tasks if is_unknown(uid, self._jobs.get(job_of(uid)))}
@@ -216,6 +236,11 @@ class Reconciler:
             self._nodes.hear(news)
         self._nodes.try_again()
         return events
+
+    def _admit(self, found: Admission) -> None:
+        """From now on this is who may start, and the rules of virtual clusters hold."""
+        self._admission = found
+        self._placing.placer.set_policy(with_rules(self._of_settings, found.rules))
 
     async def _unaccounted(self) -> list[tuple[JobUid, JobEvent]]:
         """Tasks stored as begun or kept that the engine did not list.

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pai_backend.controller.reconciler import Reconciler
+from pai_backend.controller.underuse import UnderuseKeeper
 from pai_backend.engine.base import Engine, EngineError, TaskUse, UseMeter
 from pai_backend.engine.use_series import UseSample, UseSeries, sampled
 from pai_backend.model.duration import duration_text
@@ -82,7 +83,10 @@ class UseSampler:
         *,
         epoch: int,
         clock: Callable[[], datetime],
+        underuse: UnderuseKeeper | None = None,
     ) -> None:
+        """``underuse`` judges by each round."""
+        self._underuse = underuse
         self._store, self._tenure, self._engine, self._sampling = store, tenure, engine, sampling
         self._epoch, self._clock = epoch, clock
         self._windows: dict[TaskUid, IdleWindow] = {}
@@ -120,8 +124,11 @@ class UseSampler:
         except EngineError as error:
             self._complain("read", str(error))
             return
-        await asyncio.to_thread(self._keep, uses, int(self._clock().timestamp()))
+        at = int(self._clock().timestamp())
+        await asyncio.to_thread(self._keep, uses, at)
         await self._tell()
+        if self._underuse is not None:
+            await self._underuse.look(at, {uid: sampled(at, use) for uid, use in uses.items()})
 
     def _keep(self, uses: Mapping[TaskUid, TaskUse], at: int) -> None:
         """Write a round. Where the disk refuses, there is a gap, and GPUs are watched all the same."""

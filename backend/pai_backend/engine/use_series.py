@@ -38,13 +38,16 @@ _RECORD: Final = struct.Struct("<IHHIIII")
 RECORD: Final = _RECORD.size
 _BODY: Final = RECORD - 4
 _NO16, _NO32 = 0xFFFF, 0xFFFFFFFF
+_PARTIAL = 0x8000
+"""Of the number of idle GPUs the bit that says that others did not tell."""
 
 
 @dataclass(frozen=True)
 class UseSample:
     """What a task used at a time: ``at`` in seconds since 1970, the rest as ``TaskUse`` has it.
 
-    ``gpu_percent`` is the mean of the GPUs that told, ``idle_gpus`` how many of them did nothing.
+    ``gpu_percent`` is the mean of the GPUs that told, ``idle_gpus`` how many of them did nothing; ``is_partial``:
+    others did not tell.
     """
 
     at: int
@@ -53,6 +56,7 @@ class UseSample:
     gpu_percent: float | None = None
     gpu_memory_mb: int | None = None
     idle_gpus: int | None = None
+    is_partial: bool = False
 
 
 def sampled(at: int, use: TaskUse) -> UseSample:
@@ -66,6 +70,7 @@ def sampled(at: int, use: TaskUse) -> UseSample:
         sum(percents) / len(percents) if percents else None,
         sum(memories) if memories else None,
         sum(percent < IDLE_PERCENT for percent in percents) if percents else None,
+        0 < len(percents) < len(use.gpus),
     )
 
 
@@ -149,6 +154,7 @@ def _mean(samples: Sequence[UseSample]) -> UseSample:
         mean(each.gpu_percent for each in samples),
         whole(each.gpu_memory_mb for each in samples),
         min((each.idle_gpus for each in samples if each.idle_gpus is not None), default=None),
+        any(each.is_partial for each in samples),
     )
 
 
@@ -188,7 +194,7 @@ def _packed(sample: UseSample) -> bytes:
         "<IHHIII",
         sample.at,
         _NO16 if percent is None else min(round(percent * 100), _NO16 - 1),
-        _NO16 if idle is None else min(idle, _NO16 - 1),
+        _NO16 if idle is None else min(idle, _PARTIAL - 2) | (_PARTIAL if sample.is_partial else 0),
         _NO32 if sample.gpu_memory_mb is None else min(sample.gpu_memory_mb, _NO32 - 1),
         _NO32 if sample.cpus is None else min(round(sample.cpus * 1000), _NO32 - 1),
         _NO32 if sample.memory_mb is None else min(sample.memory_mb, _NO32 - 1),
@@ -204,5 +210,6 @@ def _unpacked(values: Sequence[int]) -> UseSample:
         memory_mb=None if memory_mb == _NO32 else memory_mb,
         gpu_percent=None if percent == _NO16 else percent / 100,
         gpu_memory_mb=None if gpu_memory_mb == _NO32 else gpu_memory_mb,
-        idle_gpus=None if idle == _NO16 else idle,
+        idle_gpus=None if idle == _NO16 else idle & ~_PARTIAL,
+        is_partial=idle != _NO16 and bool(idle & _PARTIAL),
     )

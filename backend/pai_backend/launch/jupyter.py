@@ -23,6 +23,7 @@ from typing import cast
 from pai_backend.launch.shell_words import VariableBudget, known, simple_commands
 from pai_backend.model.digits import whole_number
 from pai_backend.model.spec import DocumentWarning, JobSpec
+from pai_backend.model.text import Text
 from pai_backend.model.urls import is_loopback
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
@@ -158,12 +159,19 @@ def _open_warning(place: str, role: str, found: JupyterCommand) -> DocumentWarni
         code="open-jupyter",
         path=f"$.taskRoles{place}",
         message=(
-            f"The Jupyter server of role {role} listens on the network (--ip {found.ip or '*'}) and {token}: "
-            "anyone who reaches the machine can run programs as you."
+            Text(
+                "The Jupyter server of role {role} listens on the network (--ip {ip}) and {token}: "
+                "anyone who reaches the machine can run programs as you.",
+                role=role,
+                ip=found.ip or "*",
+                token=token,
+            )
         ),
         hint=(
-            "Remove the --ip option and the token option from the command. "
-            "The service address of the job works without them and signs you in."
+            Text(
+                "Remove the --ip option and the token option from the command. The service address of "
+                "the job works without them and signs you in."
+            )
         ),
     )
 

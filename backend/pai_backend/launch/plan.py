@@ -26,6 +26,7 @@ from pai_backend.model.job import Job, Task
 from pai_backend.model.plan import RegistryLogin, SshPlan, TaskPlan
 from pai_backend.model.spec import Dialect, JobSpec, TaskRole
 from pai_backend.model.tags import UnresolvedTag, fill, scalar
+from pai_backend.model.text import Text
 
 TRUNCATED = "PAI_ENV_TRUNCATED"
 """Set only when variables were left out for lack of room: patterns of their names, with commas between."""
@@ -161,7 +162,7 @@ def _of_document(spec: JobSpec, secrets: Mapping[str, Any] | None) -> Iterator[t
         return
     for name, secret in spec.secret_env.items():
         if secret not in secrets:
-            raise UnresolvedTag(name, f"the job has no secret {secret}")
+            raise UnresolvedTag(name, Text("the job has no secret {secret}", secret=secret))
         yield name, scalar(secrets[secret])
 
 
@@ -214,6 +215,7 @@ def build_plan(
         job_attempt=task.job_attempt,
         job_tasks=job.spec.task_count,
         job_placed=parts.placed,
+        gang=job.spec.task_count if job.spec.scheduling.gang_allocation else 1,
         virtual_cluster=job.spec.virtual_cluster,
         image=job.spec.image_of(role),
         command=_command(job.spec, role, secrets, env.get(TRUNCATED, "")),

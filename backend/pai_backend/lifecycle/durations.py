@@ -1,16 +1,22 @@
 """When a job has run for as long as it may: by its ``maxDuration``, or by the longest run of its virtual cluster. Pure.
 
 An attempt's time begins with the first of its tasks, and goes on while others wait. The next attempt has its time
-again; so has a task that is run again alone when no other has begun before it.
+again; so has a task that is run again alone when no other has begun before it. A longest run that is set while an
+attempt runs leaves that some time more (``LongestRun.end``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from pai_backend.model.duration import duration_text
 from pai_backend.model.job import Desired, Job
+from pai_backend.model.vc_rules import LEAST_LEFT, LongestRun
+
+MOST_NOTICE: Final = timedelta(minutes=15)
+_NOTICE_SHARE: Final = 10
 
 
 @dataclass(frozen=True)
@@ -21,23 +27,43 @@ class End:
     after: timedelta
     is_own: bool
     """Its document says so; else its virtual cluster."""
+    is_put_off: bool = False
+    """The rule is younger than the attempt, which therefore is left some time more."""
 
     @property
     def sentence(self) -> str:
         """Why the job was stopped."""
         whose = "its maxDuration" if self.is_own else "the longest run in its virtual cluster"
-        return f"it has run for {duration_text(int(self.after.total_seconds()))}, {whose}"
+        how_long = "longer than " if self.is_put_off else ""
+        return f"it has run for {how_long}{duration_text(int(self.after.total_seconds()))}, {whose}"
 
 
-def end_of(job: Job, longest_run: timedelta | None) -> End | None:
+def end_of(job: Job, longest_run: LongestRun | None) -> End | None:
     """When the job's attempt has run for as long as it may; None: it has not begun, or may run until it is done.
 
     ``longest_run`` is that of its virtual cluster.
     """
-    own = timedelta(seconds=job.spec.max_duration_s) if job.spec.max_duration_s is not None else None
     began = min((task.started_at for task in job.tasks if task.started_at is not None), default=None)
-    after = min((each for each in (own, longest_run) if each is not None), default=None)
     is_ending = job.state.final or job.verdict is not None or job.desired is Desired.STOP
-    if began is None or after is None or is_ending or job.restarting:
+    if began is None or is_ending or job.restarting:
         return None
-    return End(began + after, after, is_own=after == own)
+    ends = []
+    if job.spec.max_duration_s is not None:
+        own = timedelta(seconds=job.spec.max_duration_s)
+        ends.append(End(began + own, own, is_own=True))
+    if longest_run is not None:
+        at = longest_run.end(began)
+        ends.append(End(at, longest_run.after, is_own=False, is_put_off=at > began + longest_run.after))
+    return min(ends, key=lambda end: end.at, default=None)
+
+
+def notice(end: End) -> timedelta:
+    """How long before the end the warning comes: a tenth of the time, at most 15 minutes; at once if it was put off."""
+    usual = min(MOST_NOTICE, end.after / _NOTICE_SHARE)
+    return max(usual, LEAST_LEFT) if end.is_put_off else usual
+
+
+def warning(end: End) -> str:
+    """What the owner is told before the end."""
+    what = "its maxDuration is over" if end.is_own else "that is the longest run in its virtual cluster"
+    return f"This job is stopped at {end.at:%Y-%m-%d %H:%M:%S} UTC: {what}. Save what it has done so far."

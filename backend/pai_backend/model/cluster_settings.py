@@ -26,6 +26,12 @@ class TroublePatience(Model):
     schedule_s: int = Field(
         default=15, ge=0, description="Seconds that the cluster's scheduler may refuse a pod its node."
     )
+    gang_s: int = Field(
+        default=3,
+        ge=0,
+        description="The same for a pod of a gang: other pods of the gang may hold their nodes meanwhile. At most "
+        "`schedule_s` counts.",
+    )
     node_s: int = Field(default=300, ge=0, description="Seconds that a node may be away before its tasks are lost.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from datetime import timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -33,6 +34,32 @@ class ContainerMount(Model):
     def place(self) -> str:
         """Where tasks have it."""
         return self.source if self.path is None else self.path
+
+
+class ImageSettings(Model):
+    """How long images stay on the machine."""
+
+    most_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="Bytes of all images together above which those are removed that were not used for the longest "
+        "time; 0: no limit by bytes. Never removed: what a task uses, what a job that has not ended, a template of the "
+        "site, `jobs.images` or `keep` names, and the runtime image.",
+    )
+    keep_days: float = Field(
+        default=0, ge=0, description="Days after its last use when an image is removed; 0: no limit by age."
+    )
+    keep: tuple[str, ...] = Field(default=(), description="Names of images that always stay.")
+    others: bool = Field(
+        default=False,
+        description="Whether images that people put on the machine are removed as well, once tasks used them. Default: "
+        "only those that the backend fetched.",
+    )
+
+    @property
+    def rule(self) -> tuple[int | None, timedelta | None, bool]:
+        """The most bytes and the longest time without use, None: no limit; and whether others' images go, too."""
+        return self.most_bytes or None, timedelta(days=self.keep_days) if self.keep_days else None, self.others
 
 
 class ContainerSettings(Model):
@@ -67,6 +94,7 @@ class ContainerSettings(Model):
         description="Private addresses for the networks of jobs, which nothing else near the machine has.",
     )
     mounts: tuple[ContainerMount, ...] = Field(default=(), description="Directories that every task has.")
+    images: ImageSettings = Field(default_factory=ImageSettings, description="How long images stay on the machine.")
     arguments: tuple[str, ...] = Field(
         default=(), description="More arguments of `podman run`, such as `--security-opt=no-new-privileges`."
     )

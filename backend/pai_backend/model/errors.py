@@ -10,27 +10,31 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pai_backend.model.base import Model
+from pai_backend.model.wording import HintWording, MessageWording, UserText, Worded
 
 
-class Fault(Model):
+class Fault(Worded):
     """One thing wrong at one place of a document or request."""
 
     path: str = Field(default="", description="JSON path, e.g. ``$.taskRoles[0].command``.")
-    message: str = ""
+    message: UserText = ""
     line: int | None = Field(default=None, description="1-based line in the source text.")
     column: int | None = Field(default=None, description="1-based column, in characters.")
-    hint: str = Field(default="", description="The remedy, in a sentence.")
+    hint: UserText = Field(default="", description="The remedy, in a sentence.")
+    wording: MessageWording = None
+    hint_wording: HintWording = None
 
 
-class ErrorBody(Model):
+class ErrorBody(Worded):
     """What every failed request answers with."""
 
     code: str
-    message: str
+    message: UserText
     errors: tuple[Fault, ...] = ()
-    hint: str = ""
+    hint: UserText = ""
     request_id: str = ""
+    wording: MessageWording = None
+    hint_wording: HintWording = None
 
 
 class PaiError(Exception):
@@ -163,6 +167,18 @@ class NoSuchNotification(PaiError):
     """The caller has no notification of that id."""
 
     code = "NoNotificationError"
+
+
+class NoSuchImage(PaiError):
+    """The machine that runs the tasks has no such image."""
+
+    code = "NoImageError"
+
+
+class ImageInUse(PaiError):
+    """The image cannot be removed: a task, a waiting job or a container needs it."""
+
+    code = "ImageInUseError"
 
 
 class NoSuchCertificate(PaiError):

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels
+from pai_backend.model.text import NO_TEXT, Text
 
 
 class FieldType(StrEnum):
@@ -44,7 +45,7 @@ class DocumentField:
     """A value as YAML."""
     low: int | None = None
     """The least whole number, or the least number of seconds."""
-    remedy: str = ""
+    remedy: Text = NO_TEXT
     """What to do about a time that is too short or too long."""
     v1_name: str = ""
     """The field of a v1 document that says the same. Without one, ``extras.jupyterPai`` is followed in v1, too."""
@@ -120,7 +121,7 @@ class JobFields(Model):
             "nothing. Jobs that wait behind it get an [estimate](scheduling.md#why-is-it-waiting) of their start.",
             "2h30m",
             low=1,
-            remedy="Leave it out when it is not known.",
+            remedy=Text("Leave it out when it is not known."),
         ),
     ] = Field(
         default=None,
@@ -136,7 +137,7 @@ class JobFields(Model):
             "counts as use. `extras` itself may hold it instead.",
             "8h",
             low=10,  # a shorter one ends before a user can read the warning
-            remedy="Leave it out for a job that is never stopped for being idle.",
+            remedy=Text("Leave it out for a job that is never stopped for being idle."),
             in_extras=True,
         ),
     ] = Field(
@@ -153,7 +154,7 @@ class JobFields(Model):
             "[longest run](scheduling.md#longest-runs) of its own. `extras` itself may hold it instead.",
             "12h",
             low=1,
-            remedy="Leave it out for a job that may run until it is done.",
+            remedy=Text("Leave it out for a job that may run until it is done."),
             in_extras=True,
         ),
     ] = Field(

@@ -13,16 +13,17 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
 from pai_backend.model.base import Model
+from pai_backend.model.text import Text
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
 LONGEST_DOMAIN: Final = 253
 """Characters before the slash of a label's key."""
-KEY_RULE: Final = (
+KEY_RULE: Final = Text(
     "must be 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends, and may have a domain and "
     "a slash before them, e.g. example.org/rack"
 )
-VALUE_RULE: Final = (
+VALUE_RULE: Final = Text(
     "must be at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends, or empty"
 )
 
@@ -42,9 +43,9 @@ def is_label_value(text: str) -> bool:
 def _labels(given: dict[str, str]) -> dict[str, str]:
     for key, value in given.items():
         if not is_label_key(key):
-            raise ValueError(f"has an invalid label key: {key[:80]!r} {KEY_RULE}")
+            raise ValueError(Text("has an invalid label key: {key} {rule}", key=repr(key[:80]), rule=KEY_RULE))
         if not is_label_value(value):
-            raise ValueError(f"has an invalid label value: that of {key} {VALUE_RULE}")
+            raise ValueError(Text("has an invalid label value: that of {key} {rule}", key=key, rule=VALUE_RULE))
     return given
 
 
@@ -110,7 +111,7 @@ class Toleration(Model):
     @model_validator(mode="after")
     def _as_kubernetes_asks(self) -> Self:
         if self.key and not is_label_key(self.key):
-            raise ValueError(f"key {KEY_RULE}")
+            raise ValueError(Text("key {rule}", rule=KEY_RULE))
         if not self.key and self.operator is not Operator.EXISTS:
             raise ValueError("without a key needs the operator Exists")
         if self.operator is Operator.EXISTS and self.value:

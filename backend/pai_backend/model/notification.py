@@ -40,11 +40,13 @@ class News(StrEnum):
     IDLE = "idle"
     """It is not used, and will be stopped soon."""
     GPUS_IDLE = "gpus-idle"
+    BUDGET = "budget"
+    """A budget that concerns it is nearly used, or used up."""
     TEST = "test"
     """Its user asked for a message to see that it arrives."""
 
 
-USUAL: Final = (News.SUCCEEDED, News.FAILED, News.PREEMPTED, News.KEPT, News.IDLE, News.GPUS_IDLE)
+USUAL: Final = (News.SUCCEEDED, News.FAILED, News.PREEMPTED, News.KEPT, News.IDLE, News.GPUS_IDLE, News.BUDGET)
 """What is told where its user has chosen nothing."""
 
 OF_DOCUMENT: Final = {
@@ -56,7 +58,16 @@ OF_DOCUMENT: Final = {
 }
 """What the names of ``jobStatusChangeNotification`` mean. Source: OpenPAI protocol v2, ``extras``."""
 
-TELLING: Final = ("job.state", "job.exit", "job.retry", "job.gpus-idle", "job.idle-warning", "task.kept", "task.retry")
+TELLING: Final = (
+    "job.state",
+    "job.exit",
+    "job.retry",
+    "job.gpus-idle",
+    "job.idle-warning",
+    "job.budget",
+    "task.kept",
+    "task.retry",
+)
 """Types of events that can be news."""
 
 TEST_SENTENCE: Final = "This is a test. News of your jobs arrive here."
@@ -146,6 +157,8 @@ def _news(found: JobNews) -> tuple[News, ...]:
             return (News.GPUS_IDLE,)
         case "job.idle-warning":
             return (News.IDLE,)
+        case "job.budget":
+            return (News.BUDGET,)
         case "task.kept":
             return (News.KEPT,)
     return ()
@@ -187,7 +200,7 @@ def sentence(news: News, found: JobNews) -> str:
             return _joined(f"{_what(found)} was preempted and waits again: {payload['reason']}")
         case News.KEPT:
             return f"{_what(found)} has failed and is kept for debugging until {payload['until']}."
-        case News.IDLE | News.GPUS_IDLE:
+        case News.IDLE | News.GPUS_IDLE | News.BUDGET:
             return _joined(f"{name}: {payload['text']}")
     return TEST_SENTENCE
 

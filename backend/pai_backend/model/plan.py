@@ -73,6 +73,10 @@ class TaskPlan(Model):
     job_placed: int = Field(
         default=1, description="How many of them have a place now: whose addresses are to be known."
     )
+    gang: int = Field(
+        default=1,
+        description="So many tasks of its job, with it, start together or not at all; 1: it starts by itself.",
+    )
     virtual_cluster: str = "default"
     image: str
     command: str = Field(repr=False, description="Shell text for exactly one bash parse (bash -c), secrets put in.")

@@ -8,6 +8,7 @@ Source: Kubernetes documentation, "Pod Security Standards"; OpenPAI 1.8 for what
 from __future__ import annotations
 
 import contextlib
+import re
 from enum import StrEnum
 from ipaddress import ip_network
 from typing import Annotated, Literal, Self
@@ -188,6 +189,33 @@ class FrontDoor(Model):
         return self
 
 
+def _object_name(name: str) -> str:
+    if not _OBJECT_NAME.fullmatch(name) or len(name) > 253:
+        raise ValueError("must be the name of an object of the cluster: lower case letters, digits, '-' and '.'")
+    return name
+
+
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+ObjectName = Annotated[str, AfterValidator(_object_name)]
+
+
+class VcPodSettings(Model):
+    """What pods of the tasks of one virtual cluster have instead of what all have, or beside it."""
+
+    priority_class: ObjectName | None = Field(default=None, description="PriorityClass, instead of that of all.")
+    runtime_class: ObjectName | None = Field(default=None, description="RuntimeClass, instead of that of all.")
+    service_account: ObjectName | None = Field(
+        default=None, description="ServiceAccount, instead of that of all; they never get its token."
+    )
+    image_pull_secrets: tuple[ObjectName, ...] = Field(
+        default=(), description="More Secrets that images may be fetched with."
+    )
+    labels: Labels = Field(default={}, description="More labels; one of the same key replaces that of all.")
+    annotations: dict[str, str] = Field(
+        default={}, description="More annotations; one of the same key replaces that of all."
+    )
+
+
 class PodSettings(Model):
     """The pods of tasks."""
 
@@ -225,6 +253,11 @@ class PodSettings(Model):
         default=Binding.SCHEDULER,
         description="`scheduler`: the cluster's scheduler binds the pod to its node; `direct`: the pod names it.",
     )
+    gang_gates: bool = Field(
+        default=True,
+        description="Keep the pods of a job whose tasks start together from the scheduler (`schedulingGates`) until "
+        "all of them are made and their nodes have room. Such pods are bound by the scheduler also with `direct`.",
+    )
     scheduler_name: str = Field(default="", description="The scheduler, when it is not the default one.")
     priority_class: str = Field(default="", description="PriorityClass of all tasks.")
     runtime_class: str = Field(default="", description="RuntimeClass of all tasks, e.g. `nvidia`.")
@@ -243,6 +276,26 @@ class PodSettings(Model):
     grace_s: int = Field(default=30, ge=0, description="Seconds between TERM and KILL when another client ends a pod.")
     labels: Labels = Field(default={}, description="More labels of all pods.")
     annotations: dict[str, str] = Field(default={}, description="More annotations of all pods.")
+    by_vc: dict[str, VcPodSettings] = Field(
+        default={},
+        description="Classes, account, Secrets, labels and annotations of the pods of virtual clusters, "
+        '`{vision: {priority_class: batch, labels: {cost-center: "7"}}}`.',
+    )
+
+    def of_vc(self, name: str) -> PodSettings:
+        """The settings for the pods of a virtual cluster."""
+        own = self.by_vc.get(name)
+        if own is None:
+            return self
+        chosen = {key: getattr(own, key) for key in ("priority_class", "runtime_class", "service_account")}
+        return self.model_copy(
+            update={
+                **{key: value for key, value in chosen.items() if value is not None},
+                "image_pull_secrets": tuple(dict.fromkeys((*self.image_pull_secrets, *own.image_pull_secrets))),
+                "labels": {**self.labels, **own.labels},
+                "annotations": {**self.annotations, **own.annotations},
+            }
+        )
 
     @model_validator(mode="after")
     def _distinct_volumes(self) -> Self:

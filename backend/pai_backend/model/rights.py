@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.text import Text
 
 PORT = "port:"
 SSH_LABEL = "ssh"
@@ -109,12 +110,15 @@ def _with(limits: Limits, word: str) -> Limits:
     label = word.removeprefix(PORT)
     if label == SSH_LABEL and label != word:
         raise InvalidParameters(
-            "A login cannot be limited to the port ssh: the SSH server behind it allows everything.",
-            hint="Say what is meant: shell, exec, sftp or sftp-read.",
+            Text("A login cannot be limited to the port ssh: the SSH server behind it allows everything."),
+            hint=Text("Say what is meant: shell, exec, sftp or sftp-read."),
         )
     if label and label != word:
         return replace(limits, ports=tuple(sorted({*(limits.ports or ()), label})))
-    raise InvalidParameters(f"{word[:80]!r} is not a permission of logins.", hint=f"Known are: {', '.join(WORDS)}.")
+    raise InvalidParameters(
+        Text("{word} is not a permission of logins.", word=repr(word[:80])),
+        hint=Text("Known are: {words}.", words=", ".join(WORDS)),
+    )
 
 
 def words_of(limits: Limits) -> tuple[str, ...]:

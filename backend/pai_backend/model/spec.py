@@ -14,6 +14,7 @@ from pydantic import Field
 
 from pai_backend.model.base import Model
 from pai_backend.model.extension import JobFields, ResourceFields, RoleFields
+from pai_backend.model.wording import HintWording, MessageWording, UserText, Worded
 
 
 class Dialect(StrEnum):
@@ -181,10 +182,12 @@ class JobSpec(JobFields):
         return sum(role.instances for role in self.task_roles)
 
 
-class DocumentWarning(Model):
+class DocumentWarning(Worded):
     """Something the user should know that stopped nothing."""
 
     code: str = Field(description="Stable machine word, e.g. ``open-jupyter``.")
-    message: str
+    message: UserText
     path: str = Field(default="", description="JSON path in the document, when it has a place there.")
-    hint: str = Field(default="", description="What to do about it.")
+    hint: UserText = Field(default="", description="What to do about it.")
+    wording: MessageWording = None
+    hint_wording: HintWording = None

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from pai_backend.model.text import NO_TEXT, Text
+
 SCOPES: Final = ("parameters", "secrets", "data", "script", "output")
 """What the first word of a tag may be."""
 
@@ -34,7 +36,7 @@ _SHOWN = 80
 class UnresolvedTag(KeyError):
     """A tag stands for nothing. ``tag`` is the tag as written, ``reason`` why; neither holds a value."""
 
-    def __init__(self, tag: str, reason: str) -> None:
+    def __init__(self, tag: str, reason: Text) -> None:
         super().__init__(tag, reason)
         self.tag = tag if len(tag) <= _SHOWN else tag[: _SHOWN - 1] + "…"
         self.reason = reason
@@ -55,7 +57,7 @@ class Tag:
     end: int
     scope: str = ""
     steps: tuple[str, ...] = ()
-    flaw: str = ""
+    flaw: Text = NO_TEXT
 
 
 def find(text: str) -> Iterator[Tag]:
@@ -102,12 +104,12 @@ def printed(tag: Tag, values: Mapping[str, Any]) -> str:
     name = f"${'.'.join((tag.scope, *tag.steps))}"
     if isinstance(value, list | tuple):
         if any(item is None or isinstance(item, list | tuple | Mapping) for item in value):
-            raise UnresolvedTag(tag.text, f"{name} is a list of more than texts and numbers")
+            raise UnresolvedTag(tag.text, Text("{name} is a list of more than texts and numbers", name=name))
         return ",".join(scalar(item) for item in value)
     if isinstance(value, Mapping):
-        raise UnresolvedTag(tag.text, f"{name} is an object, not a text")
+        raise UnresolvedTag(tag.text, Text("{name} is an object, not a text", name=name))
     if value is None:
-        raise UnresolvedTag(tag.text, f"{name} is null")
+        raise UnresolvedTag(tag.text, Text("{name} is null", name=name))
     return scalar(value)
 
 
@@ -129,42 +131,44 @@ def _tag(found: re.Match[str]) -> Tag:
     """The tag, or what is wrong with it."""
     start, end = found.span()
     if found[_BROKEN] is not None:
-        return Tag(found[0], start, end, flaw="it has no end '%>', or a space or '<' inside it")
+        return Tag(found[0], start, end, flaw=Text("it has no end '%>', or a space or '<' inside it"))
     word = found[_WHOLE]
     if word is None:
-        return Tag(found[0], start, end, flaw="a tag begins with '$' and the name of its scope")
+        return Tag(found[0], start, end, flaw=Text("a tag begins with '$' and the name of its scope"))
     return Tag(found[0], start, end, *_parsed(word))
 
 
 @lru_cache(maxsize=1024)
-def _parsed(word: str) -> tuple[str, tuple[str, ...], str]:
+def _parsed(word: str) -> tuple[str, tuple[str, ...], Text]:
     """Scope, steps and flaw of what stands between the marks; the roles of a job mostly use the same few."""
     found = _SCOPE.match(word)
     scope = "" if found is None else found[1]
     if scope not in SCOPES:
-        return "", (), f"no such scope; known are ${', $'.join(SCOPES)}"
+        return "", (), Text("no such scope; known are ${scopes}", scopes=", $".join(SCOPES))
     rest = word[1 + len(scope) :]
     if _STEP.sub("", rest):
-        return "", (), "its steps are written .name or [0]"
+        return "", (), Text("its steps are written .name or [0]")
     if not rest and scope != WHOLE:
-        return "", (), f"it names the whole of ${scope}; add .name"
-    return scope, tuple(name or number for name, number in _STEP.findall(rest)), ""
+        return "", (), Text("it names the whole of ${scope}; add .name", scope=scope)
+    return scope, tuple(name or number for name, number in _STEP.findall(rest)), NO_TEXT
 
 
 def _member(value: Any, step: str, tag: Tag, name: str) -> Any:
     """The member of ``value``, which is called ``name``, that ``step`` leads to."""
     if isinstance(value, _OBJECT):
         if step not in value:
-            raise UnresolvedTag(tag.text, f"{name} has no member of that name")
+            raise UnresolvedTag(tag.text, Text("{name} has no member of that name", name=name))
         return value[step]
     index = index_of(step)
     if not isinstance(value, list | tuple):
-        lacks = "null" if value is None else "no list" if index is not None else "no object"
-        raise UnresolvedTag(tag.text, f"{name} is {lacks}")
+        if value is None:
+            raise UnresolvedTag(tag.text, Text("{name} is null", name=name))
+        lacks = Text("no object") if index is None else Text("no list")
+        raise UnresolvedTag(tag.text, Text("{name} is {lacks}", name=name, lacks=lacks))
     if index is None:
-        raise UnresolvedTag(tag.text, f"{name} is a list; its items are numbered from [0]")
+        raise UnresolvedTag(tag.text, Text("{name} is a list; its items are numbered from [0]", name=name))
     if index >= len(value):
-        raise UnresolvedTag(tag.text, f"{name} has {len(value)} items, numbered from [0]")
+        raise UnresolvedTag(tag.text, Text("{name} has {count} items, numbered from [0]", name=name, count=len(value)))
     return value[index]
 
 

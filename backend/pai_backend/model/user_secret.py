@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pai_backend.model.text import Text
+
 PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
-ALLOWED: Final = "1 to 63 letters, digits, '.', '_' and '-', and begin with a letter or digit"
+ALLOWED: Final = Text("1 to 63 letters, digits, '.', '_' and '-', and begin with a letter or digit")
 MOST: Final = 100
 """Secrets of one user, and variables of one document that hold them."""
 LONGEST: Final = 65_536

@@ -7,10 +7,12 @@ never quoted: they may be secrets.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
+
+from pai_backend.model.text import NO_TEXT, Text
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -18,36 +20,36 @@ if TYPE_CHECKING:
 Loc = tuple[str | int, ...]
 
 _PLAIN = {
-    "missing": "is required",
-    "extra_forbidden": "is not known",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "string_type": "must be text",
-    "path_type": "must be a path",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
-    "dict_type": "must be an object",
-    "mapping_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "none_required": "must be null",
+    "missing": Text("is required"),
+    "extra_forbidden": Text("is not known"),
+    "int_type": Text("must be a whole number"),
+    "int_parsing": Text("must be a whole number"),
+    "int_from_float": Text("must be a whole number"),
+    "float_type": Text("must be a number"),
+    "float_parsing": Text("must be a number"),
+    "bool_type": Text("must be true or false"),
+    "bool_parsing": Text("must be true or false"),
+    "string_type": Text("must be text"),
+    "path_type": Text("must be a path"),
+    "list_type": Text("must be a list"),
+    "tuple_type": Text("must be a list"),
+    "dict_type": Text("must be an object"),
+    "mapping_type": Text("must be an object"),
+    "model_type": Text("must be an object"),
+    "model_attributes_type": Text("must be an object"),
+    "none_required": Text("must be null"),
 }
-_LIMITS = {
-    "greater_than": ("must be greater than {}", "gt"),
-    "greater_than_equal": ("must be at least {}", "ge"),
-    "less_than": ("must be less than {}", "lt"),
-    "less_than_equal": ("must be at most {}", "le"),
-    "string_too_short": ("must have at least {} characters", "min_length"),
-    "string_too_long": ("must have at most {} characters", "max_length"),
-    "too_short": ("must have a length of at least {}", "min_length"),
-    "too_long": ("must have a length of at most {}", "max_length"),
-    "enum": ("must be one of {}", "expected"),
-    "literal_error": ("must be one of {}", "expected"),
+_LIMITS: Mapping[str, tuple[Callable[[object], Text], str]] = {
+    "greater_than": (lambda limit: Text("must be greater than {limit}", limit=limit), "gt"),
+    "greater_than_equal": (lambda limit: Text("must be at least {limit}", limit=limit), "ge"),
+    "less_than": (lambda limit: Text("must be less than {limit}", limit=limit), "lt"),
+    "less_than_equal": (lambda limit: Text("must be at most {limit}", limit=limit), "le"),
+    "string_too_short": (lambda limit: Text("must have at least {limit} characters", limit=limit), "min_length"),
+    "string_too_long": (lambda limit: Text("must have at most {limit} characters", limit=limit), "max_length"),
+    "too_short": (lambda limit: Text("must have a length of at least {limit}", limit=limit), "min_length"),
+    "too_long": (lambda limit: Text("must have a length of at most {limit}", limit=limit), "max_length"),
+    "enum": (lambda limit: Text("must be one of {limit}", limit=limit), "expected"),
+    "literal_error": (lambda limit: Text("must be one of {limit}", limit=limit), "expected"),
 }
 
 
@@ -65,17 +67,23 @@ def dotted(loc: Loc) -> str:
     return text
 
 
-def complaint(error: ErrorDetails) -> str:
+def complaint(error: ErrorDetails) -> Text:
     """What is wrong, as the end of a sentence that starts with the place."""
     kind, context = error["type"], error.get("ctx") or {}
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind in _LIMITS:
-        text, key = _LIMITS[kind]
-        return text.format(context.get(key))
-    if kind == "value_error":
-        return str(context.get("error", "is not valid"))
-    return "is not valid"
+        say, key = _LIMITS[kind]
+        return say(context.get(key))
+    if kind == "value_error" and "error" in context:
+        return _said(context["error"])
+    return Text("is not valid")
+
+
+def _said(error: Exception) -> Text:
+    """What a validator of ours, or pydantic, raised."""
+    said = error.args[0] if error.args else None
+    return said if isinstance(said, Text) else Text("{error}", error=error)
 
 
 def known_keys(model: type[BaseModel], loc: Loc) -> list[str]:
@@ -99,13 +107,13 @@ def _inner_model(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def faults(error: ValidationError, model: type[BaseModel]) -> list[tuple[Loc, str, str]]:
+def faults(error: ValidationError, model: type[BaseModel]) -> list[tuple[Loc, Text, Text]]:
     """Every complaint as (place, what is wrong, hint)."""
     found = []
     for detail in error.errors(include_url=False, include_input=False):
-        loc, hint = detail["loc"], ""
+        loc, hint = detail["loc"], NO_TEXT
         if detail["type"] == "extra_forbidden":
             like = nearest(str(loc[-1]), known_keys(model, loc))
-            hint = f"Did you mean {dotted((*loc[:-1], like))}?" if like else ""
+            hint = Text("Did you mean {name}?", name=dotted((*loc[:-1], like))) if like else NO_TEXT
         found.append((loc, complaint(detail), hint))
     return found

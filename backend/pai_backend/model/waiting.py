@@ -89,8 +89,10 @@ class CapReached(Model):
     sweep: str = Field(default="", description="The limit is the user's own, of this sweep.")
     tasks: int | None = Field(default=None, description="The most tasks at once; null: no limit.")
     gpus: int | None = None
+    jobs: int | None = None
     running_tasks: int = 0
     running_gpus: int = 0
+    running_jobs: int = 0
     never: bool = Field(default=False, description="The group alone exceeds it.")
 
 

@@ -24,6 +24,7 @@ from pai_backend.engine.base import (
     UseMeter,
 )
 from pai_backend.engine.holding import ControllerClaim, EngineHolder
+from pai_backend.engine.images import ImageStore, KeepsImages
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
 
@@ -165,6 +166,11 @@ class NodeCachingEngine:
     async def uses(self, tasks: Mapping[TaskUid, Placement]) -> Mapping[TaskUid, TaskUse]:
         """As the engine, if it can tell; else nothing is known of any."""
         return await self._engine.uses(tasks) if isinstance(self._engine, UseMeter) else {}
+
+    @property
+    def images(self) -> ImageStore | None:
+        """Those of the engine; None where it keeps none."""
+        return self._engine.images if isinstance(self._engine, KeepsImages) else None
 
     async def forget(self, uid: TaskUid) -> None:
         """As the engine."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
+from pai_backend.model.text import Text
 from pai_backend.model.user_secret import SecretUse
 from pai_backend.protocol import extension, v1, v2, yaml_trouble
 from pai_backend.protocol.diagnose import SyntaxTrouble
@@ -97,18 +98,22 @@ def locate_yaml(text: str) -> Stream:
 def _chosen(text: str, parts: list[_Part], positions: Positions) -> Stream:
     """The part that is the job."""
     if not parts:
-        hint = "Write a job document, or choose another file."
-        return Stream(None, [Flaw((), len(text), "the document is empty", hint)], positions)
+        hint = Text("Write a job document, or choose another file.")
+        return Stream(None, [Flaw((), len(text), Text("the document is empty"), hint)], positions)
     jobs = parts if len(parts) == 1 else [part for part in parts if part.is_job(text)]
     jobs = jobs or [part for part in parts if part.has_roles()]
     if len(jobs) > 1:
         line, _ = positions.line_column(jobs[0].start)
-        message = f"a second job; the first begins at line {line}"
-        return Stream(None, [Flaw((), jobs[1].start, message, "Submit them one by one.")], positions)
+        message = Text("a second job; the first begins at line {line}", line=line)
+        return Stream(None, [Flaw((), jobs[1].start, message, Text("Submit them one by one."))], positions)
     if not jobs:
         broken = [flaw for part in parts for flaw in part.flaws]
-        hint = "Write type: job in the one that is."
-        return Stream(None, broken or [Flaw((), 0, f"none of the {len(parts)} documents is a job", hint)], positions)
+        hint = Text("Write type: job in the one that is.")
+        return Stream(
+            None,
+            broken or [Flaw((), 0, Text("none of the {count} documents is a job", count=len(parts)), hint)],
+            positions,
+        )
     return Stream(jobs[0].root, jobs[0].flaws, positions, len(parts) - 1)
 
 
@@ -119,7 +124,14 @@ def _parts(text: str, flaws: list[Flaw]) -> list[_Part]:
     explicit = False
     markers = _markers(text)
     if len(markers) > 2 * MAX_DOCUMENTS:
-        flaws.append(Flaw((), markers[-1][0], f"more than {MAX_DOCUMENTS} documents", "Submit jobs one by one."))
+        flaws.append(
+            Flaw(
+                (),
+                markers[-1][0],
+                Text("more than {most} documents", most=MAX_DOCUMENTS),
+                Text("Submit jobs one by one."),
+            )
+        )
         return []
     for end, follows in (*markers, (len(text), "")):
         if explicit or not _prologue(text, at, end, follows == "---", flaws):
@@ -144,13 +156,17 @@ def _prologue(text: str, at: int, end: int, begins: bool, flaws: list[Flaw]) -> 
     first = at
     while at < end and (found := _DIRECTIVE.match(text, at, end)) is not None:
         if not _VERSION.fullmatch(found[1].rstrip()):
-            hint = "Remove the line; job documents need no directive."
-            flaws.append(_flaw(SyntaxTrouble(at, "a directive other than %YAML 1.2", hint)))
+            hint = Text("Remove the line; job documents need no directive.")
+            flaws.append(_flaw(SyntaxTrouble(at, Text("a directive other than %YAML 1.2"), hint)))
             return True
         at = _skip(text, found.end(), end)
     if at > first and (at < end or not begins):
         flaws.append(
-            _flaw(SyntaxTrouble(at, "no line --- after the directives", "Write --- on a line before the document."))
+            _flaw(
+                SyntaxTrouble(
+                    at, Text("no line --- after the directives"), Text("Write --- on a line before the document.")
+                )
+            )
         )
         return True
     return at >= end
@@ -207,8 +223,10 @@ def read_document(text: bytes | str, filename: str | None = None) -> Document:
         if stream.root is None:
             raise _error(reader.faults, name)
         if stream.others:
-            hint = "Submit other jobs one by one."
-            message = f"documents in the text beside the job: {stream.others}; only the job is taken"
+            hint = Text("Submit other jobs one by one.")
+            message = Text(
+                "documents in the text beside the job: {others}; only the job is taken", others=stream.others
+            )
             reader.warn("other-documents", (), message, hint)
         return _read_v2(stream.root, reader, source, decoded, name)
     located = locate(decoded)
@@ -283,28 +301,32 @@ def _decode(text: bytes | str, name: str) -> tuple[bytes, str]:
         source = text.encode() if isinstance(text, str) else bytes(text)
     except UnicodeEncodeError as error:
         line, column = Positions(error.object).line_column(error.start)
-        message = "half of a surrogate pair"
-        raise _refused(message, "Remove it or write the whole character.", name, line, column) from None
+        message = Text("half of a surrogate pair")
+        raise _refused(message, Text("Remove it or write the whole character."), name, line, column) from None
     if len(source) > MAX_BYTES:
-        message = f"the document has {len(source)} bytes; at most {MAX_BYTES} are read"
-        raise _refused(message, "Keep data and code out of the document; name them by dataDir and codeDir.", name)
+        message = Text("the document has {count} bytes; at most {most} are read", count=len(source), most=MAX_BYTES)
+        raise _refused(message, Text("Keep data and code out of the document; name them by dataDir and codeDir."), name)
     try:
         return source, source.decode()
     except UnicodeDecodeError as error:
         if source.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise _refused("the document is UTF-16, not UTF-8", "Save it as UTF-8.", name) from None
+            raise _refused(Text("the document is UTF-16, not UTF-8"), Text("Save it as UTF-8."), name) from None
         line, column = Positions(before := source[: error.start].decode()).line_column(len(before))
-        message = f"the byte 0x{source[error.start]:02X} is not UTF-8"
-        raise _refused(message, "Save the document as UTF-8 (it may be GBK now).", name, line, column) from None
+        message = Text("the byte 0x{source} is not UTF-8", source=format(source[error.start], "02X"))
+        raise _refused(message, Text("Save the document as UTF-8 (it may be GBK now)."), name, line, column) from None
 
 
-def _refused(message: str, hint: str, name: str, line: int = 1, column: int = 1) -> DocumentError:
+def _refused(message: Text, hint: Text, name: str, line: int = 1, column: int = 1) -> DocumentError:
     return _error([Fault(path="$", message=message, line=line, column=column, hint=hint)], name)
 
 
 def _error(faults: list[Fault] | tuple[Fault, ...], name: str) -> DocumentError:
     """The error for ``faults``; its message names the first and counts the others."""
     first = faults[0]
-    others = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    message = f"{name}, line {first.line}, column {first.column}: {first.message}{others}"
+    place = {"document": name, "line": first.line, "column": first.column, "fault": first.message}
+    if len(faults) > 1:
+        more = len(faults) - 1
+        message = Text("{document}, line {line}, column {column}: {fault} (and {more} more)", **place, more=more)
+    else:
+        message = Text("{document}, line {line}, column {column}: {fault}", **place)
     return DocumentError(message, errors=faults, hint=first.hint)

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from pai_backend.model.extension import JOB_PARTS, ROLE_PARTS, document_fields
 from pai_backend.model.spec import JobSpec, PortSpec, Resources, TaskRole
+from pai_backend.model.text import Text
 from pai_backend.protocol import own_fields, v2_extras
-from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
+from pai_backend.protocol.field_table import Field, FieldKind, Table
+from pai_backend.protocol.fields import Members, Path, Reader
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.own_fields import KEY, MAX_NAME, read_fields, read_job_fields
 from pai_backend.protocol.v1_ports import LAST_PORT, Ranges
@@ -30,9 +32,11 @@ _OF_RESOURCES = document_fields(Resources)
 JOB: Final = own_fields.table(KEY, [*own_fields.JOB.values(), *JOB_PARTS])
 ROLE: Final = own_fields.table(f"a task role of {KEY}", [*_OF_RESOURCES.values(), *ROLE_PARTS, *_OF_ROLE.values()])
 NAMES: Final = Table(
-    f"the names of {KEY}",
+    Text("the names of {key}", key=KEY),
     {
-        "jobName": Field(FieldKind.TEXT, pattern=_V1_NAME, allowed="the characters of a jobName", longest=MAX_NAME),
+        "jobName": Field(
+            FieldKind.TEXT, pattern=_V1_NAME, allowed=Text("the characters of a jobName"), longest=MAX_NAME
+        ),
         "taskRoles": _NAMES,
         "portList": _NAMES,
     },
@@ -81,8 +85,18 @@ def _check_kill_all(job: Members, spec: JobSpec, reader: Reader) -> None:
     name = "killAllOnCompletedTaskNumber"
     limit = job.integer(name)
     if limit is not None and limit > spec.task_count:
-        message = f"{name} ({limit}) is more than the job's {spec.task_count} tasks"
-        reader.fault((*job.path, name), job.at(name), message, f"Use a number from 0 (off) to {spec.task_count}.")
+        message = Text(
+            "{name} ({limit}) is more than the job's {task_count} tasks",
+            name=name,
+            limit=limit,
+            task_count=spec.task_count,
+        )
+        reader.fault(
+            (*job.path, name),
+            job.at(name),
+            message,
+            Text("Use a number from 0 (off) to {task_count}.", task_count=spec.task_count),
+        )
 
 
 def _check_secret_env(job: Members, given: Mapping[str, str], spec: JobSpec, reader: Reader) -> None:
@@ -91,8 +105,8 @@ def _check_secret_env(job: Members, given: Mapping[str, str], spec: JobSpec, rea
     for variable, name in given.items():
         if name in spec.secret_names:
             path, at = (*job.path, "secretEnv", variable), entries[variable].at
-            hint = "Rename one of them: secretEnv takes the secrets that you keep, which `pai secret list` shows."
-            reader.fault(path, at, "the secrets of this document have that name, too", hint)
+            hint = Text("Rename one of them: secretEnv takes the secrets that you keep, which `pai secret list` shows.")
+            reader.fault(path, at, Text("the secrets of this document have that name, too"), hint)
 
 
 def _roles(job: Members, spec: JobSpec, reader: Reader) -> tuple[TaskRole, ...] | None:
@@ -102,7 +116,9 @@ def _roles(job: Members, spec: JobSpec, reader: Reader) -> tuple[TaskRole, ...] 
     for name, node in given.items():
         path = (*job.path, "taskRoles", name)
         if name not in roles:
-            reader.fault(path, node.key_at, "this is not a task role of the job", "Write one of $.taskRoles.")
+            reader.fault(
+                path, node.key_at, Text("this is not a task role of the job"), Text("Write one of $.taskRoles.")
+            )
         elif (members := reader.members(node, path, ROLE)) is not None:
             roles[name] = _role(roles[name], members, reader)
             _check_min_instances(roles[name], members, spec, reader)
@@ -115,7 +131,9 @@ def _role(role: TaskRole, members: Members, reader: Reader) -> TaskRole:
     for label, node in begin.items():
         if label not in labels:
             path = (*members.path, "beginAt", label)
-            reader.fault(path, node.key_at, "the task role has no port of that label", "Add it to the role's ports.")
+            reader.fault(
+                path, node.key_at, Text("the task role has no port of that label"), Text("Add it to the role's ports.")
+            )
     path = (*members.path, "beginAt")
     ranges = Ranges(reader)
     ports = tuple(_port(port, begin.get(port.label), (*path, port.label), ranges, reader) for port in role.ports)
@@ -129,11 +147,17 @@ def _check_min_instances(role: TaskRole, members: Members, spec: JobSpec, reader
     if least is None:
         return
     if spec.scheduling.gang_allocation:
-        hint = "Write gangAllocation: false in extras too: the others then start as room comes, each retried alone."
-        reader.fault(path, members.at("minInstances"), "all tasks of a gang start together", hint)
+        hint = Text(
+            "Write gangAllocation: false in extras too: the others then start as room comes, each retried alone."
+        )
+        reader.fault(path, members.at("minInstances"), Text("all tasks of a gang start together"), hint)
     elif least > role.instances:
-        message = f"minInstances ({least}) is more than the role's {role.instances} instances"
-        hint = f"Use a number from 1 to {role.instances}."
+        message = Text(
+            "minInstances ({least}) is more than the role's {instances} instances",
+            least=least,
+            instances=role.instances,
+        )
+        hint = Text("Use a number from 1 to {instances}.", instances=role.instances)
         reader.fault(path, members.at("minInstances"), message, hint)
 
 
@@ -142,7 +166,12 @@ def _port(port: PortSpec, node: Node | None, path: Path, ranges: Ranges, reader:
     if node is None:
         return port
     if type(node.value) is not int or not 0 <= node.value <= LAST_PORT:
-        reader.fault(path, node.at, f"no port from 0 to {LAST_PORT}", "Write a number; 0 chooses at random.")
+        reader.fault(
+            path,
+            node.at,
+            Text("no port from 0 to {last_port}", last_port=LAST_PORT),
+            Text("Write a number; 0 chooses at random."),
+        )
         return port
     if node.value:
         ranges.add(path, node.at, port.label, node.value, node.value + port.count - 1)
@@ -158,5 +187,5 @@ def _check_names(job: Members, reader: Reader) -> None:
     for kind in ("taskRoles", "portList"):
         for name, value in names.entries(kind).items():
             if not isinstance(value.value, str) or not _V1_NAME.fullmatch(value.value):
-                hint = "Remove the entry; it is written when a document is converted."
-                reader.fault((*names.path, kind, name), value.at, "this is not a valid name in OpenPAI v1", hint)
+                hint = Text("Remove the entry; it is written when a document is converted.")
+                reader.fault((*names.path, kind, name), value.at, Text("this is not a valid name in OpenPAI v1"), hint)

@@ -6,17 +6,16 @@ between fields are the protocol's own module's. No message repeats a value: any 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Final
 
 from pai_backend.model.errors import Bug, Fault
 from pai_backend.model.spec import DocumentWarning
+from pai_backend.model.text import NO_TEXT, Text
 from pai_backend.protocol import scalars
+from pai_backend.protocol.field_table import Field, FieldKind, Table, kind_of, likely, remedy_of
 from pai_backend.protocol.locate import Flaw, Node, Unreadable
 from pai_backend.protocol.position import PathStep, Positions, path_text, shown
 
@@ -27,61 +26,8 @@ MAX_KEPT: Final = 200
 """Unknown fields of one document that are kept at most; looking for a name they resemble is dear."""
 
 Path = tuple[PathStep, ...]
-_LONGEST_NAME = 40  # of a key that is compared with the known ones
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NUMBER_TEXT = re.compile(scalars.NUMBER)
-
-
-class FieldKind(Enum):
-    """What a field holds; the value is how messages call it."""
-
-    TEXT = "text"
-    INTEGER = "a whole number"
-    BOOLEAN = "true or false"
-    LIST = "a list"
-    OBJECT = "an object"
-    ANY = "anything"
-
-
-@dataclass(frozen=True)
-class Field:
-    """One line of a field table. Limits are inclusive; ``default`` stands for a field left out."""
-
-    kind: FieldKind
-    required: bool = False
-    default: int | str | None = None
-    low: int = -(2**31)
-    high: int = 2**31 - 1
-    nullable: bool = False
-    pattern: re.Pattern[str] | None = None
-    allowed: str = ""
-    longest: int | None = None
-    empty: bool = True
-    lines: bool = False
-    expected: bool = False  # the documents say required; readers in use fill in the default
-
-
-@dataclass(frozen=True)
-class Table:
-    """The fields of one kind of object. ``elsewhere`` gives hints for names that people write here by mistake.
-
-    In an ``open`` object upstream takes any further field: such a one is overlooked with a warning.
-    """
-
-    name: str
-    fields: Mapping[str, Field]
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
-    open: bool = False
-
-    @cached_property
-    def defaults(self) -> dict[str, int | str | None]:
-        """What stands for each field that is left out."""
-        return {name: rule.default for name, rule in self.fields.items()}
-
-    @cached_property
-    def needed(self) -> tuple[str, ...]:
-        """The fields whose absence is worth a word."""
-        return tuple(name for name, rule in self.fields.items() if rule.required or rule.expected)
 
 
 class Reader:
@@ -107,7 +53,13 @@ class Reader:
         others = sorted(self._faults[self._flaws :], key=lambda fault: (fault.line or 0, fault.column or 0))
         found = [*self._faults[: self._flaws], *others]
         if self._more_faults:
-            found.append(Fault(path="$", message=f"and {self._more_faults} more faults", hint="Fix these first."))
+            found.append(
+                Fault(
+                    path="$",
+                    message=Text("and {more} more faults", more=self._more_faults),
+                    hint=Text("Fix these first."),
+                )
+            )
         return tuple(found)
 
     @property
@@ -120,14 +72,16 @@ class Reader:
         """All warnings so far."""
         if not self._more_warnings:
             return tuple(self._warnings)
-        more = DocumentWarning(code="more-warnings", message=f"and {self._more_warnings} more warnings", path="$")
+        more = DocumentWarning(
+            code="more-warnings", message=Text("and {more} more warnings", more=self._more_warnings), path="$"
+        )
         return (*self._warnings, more)
 
     def line_column(self, at: int) -> tuple[int, int]:
         """Line and column of an offset of the document, both from 1."""
         return self._positions.line_column(at)
 
-    def fault(self, path: Path, at: int, message: str, hint: str) -> None:
+    def fault(self, path: Path, at: int, message: Text, hint: Text) -> None:
         """Record that something is wrong at offset ``at``."""
         if not self.room_for_fault():
             return
@@ -141,7 +95,7 @@ class Reader:
         self._more_faults += 1
         return False
 
-    def warn(self, code: str, path: Path, message: str, hint: str) -> None:
+    def warn(self, code: str, path: Path, message: Text, hint: Text) -> None:
         """Record what the author should know but may leave."""
         if self.room_for_warning():
             self._warnings.append(DocumentWarning(code=code, message=message, path=path_text(path), hint=hint))
@@ -160,8 +114,13 @@ class Reader:
         """
         if not isinstance(node.value, dict):
             if not isinstance(node.value, Unreadable):
-                hint = f"Write {table.name} as {{ … }}."
-                self.fault(path, node.at, f"{table.name} must be an object, not {kind_of(node)}", hint)
+                hint = Text("Write {table} as { … }.", table=table.name)
+                self.fault(
+                    path,
+                    node.at,
+                    Text("{table} must be an object, not {given}", table=table.name, given=kind_of(node)),
+                    hint,
+                )
             return None
         fields = table.fields
         values: dict[str, Checked] = {**table.defaults}
@@ -182,14 +141,19 @@ class Reader:
                 self._absent(node, path, name, fields[name])
         return Members(node, path, values, unknown)
 
-    def distinct(self, objects: Sequence[Members], field: str, what: str) -> None:
+    def distinct(self, objects: Sequence[Members], field: str, what: Text) -> None:
         """Names within one list must differ; ``what`` is how messages call the things named."""
         seen: set[str] = set()
         for members in objects:
             name = members.text(field)
             if name is not None and name in seen:
-                message = f"another {what} is already called {shown(name)}"
-                self.fault((*members.path, field), members.at(field), message, f"Give each {what} its own {field}.")
+                message = Text("another {what} is already called {name}", what=what, name=shown(name))
+                self.fault(
+                    (*members.path, field),
+                    members.at(field),
+                    message,
+                    Text("Give each {what} its own {field}.", what=what, field=field),
+                )
             elif name is not None:
                 seen.add(name)
 
@@ -197,39 +161,58 @@ class Reader:
         """A flag; the texts "true" and "false" are taken with a warning (False when it is not one)."""
         if isinstance(node.value, str) and node.value in ("true", "false"):
             name = str(path[-1])
-            self.warn("flag-as-text", path, f"{name} is a text", f"Write {node.value} without quotes.")
+            self.warn(
+                "flag-as-text",
+                path,
+                Text("{name} is a text", name=name),
+                Text("Write {given} without quotes.", given=node.value),
+            )
             return node.value == "true"
         if isinstance(node.value, bool):
             return node.value
         if not isinstance(node.value, Unreadable):
-            message = f"{path[-1]} must be true or false, not {kind_of(node)}"
-            self.fault(path, node.at, message, "Write true or false without quotes.")
+            message = Text("{name} must be true or false, not {given}", name=path[-1], given=kind_of(node))
+            self.fault(path, node.at, message, Text("Write true or false without quotes."))
         return False
 
     def _absent(self, node: Node, path: Path, name: str, rule: Field) -> None:
         if rule.required:
-            self.fault((*path, name), node.at, f"{name} is missing", f"Add {shown(name)}: {rule.kind.value}.")
+            self.fault(
+                (*path, name),
+                node.at,
+                Text("{name} is missing", name=name),
+                Text("Add {name}: {kind}.", name=shown(name), kind=rule.kind.value),
+            )
         elif rule.expected and self.room_for_warning():
-            hint = f"Write {shown(name)} to say how many you need."
-            self.warn("missing-field", (*path, name), f"{name} is missing; {rule.default} is used", hint)
+            hint = Text("Write {name} to say how many you need.", name=shown(name))
+            self.warn(
+                "missing-field",
+                (*path, name),
+                Text("{name} is missing; {default} is used", name=name, default=rule.default),
+                hint,
+            )
 
     def _unknown(self, key: str, member: Node, path: Path, table: Table) -> None:
         if len(self._faults) >= MAX_REPORTED:
             self._more_faults += 1
             return
-        hint = _likely(key, table) or f"Remove it; known here: {', '.join(table.fields)}."
-        self.fault((*path, key), member.key_at, f"unknown field {shown(key)} in {table.name}", hint)
+        hint = likely(key, table) or Text("Remove it; known here: {fields}.", fields=", ".join(table.fields))
+        self.fault(
+            (*path, key), member.key_at, Text("unknown field {key} in {table}", key=shown(key), table=table.name), hint
+        )
 
     def _may_keep(self, key: str, table: Table) -> bool:
         """Whether an unknown field resembles none of the table's, and is not one of too many."""
         self._looked_at += 1
-        return self._looked_at <= MAX_KEPT and not _likely(key, table)
+        return self._looked_at <= MAX_KEPT and not likely(key, table)
 
     def _kept(self, key: str, member: Node, path: Path, table: Table) -> tuple[str, object]:
         """The path and value of an unknown field that is kept."""
         if self.room_for_warning():
-            message = f"unknown field {shown(key)} in {table.name}; it is kept, but ignored"
-            self.warn("unknown-field", (*path, key), message, f"Known here: {', '.join(table.fields)}.")
+            message = Text("unknown field {key} in {table}; it is kept, but ignored", key=shown(key), table=table.name)
+            self.warn(
+                "unknown-field", (*path, key), message, Text("Known here: {fields}.", fields=", ".join(table.fields))
+            )
         return path_text((*path, key)), member.plain()
 
     def _overlook(self, key: str, path: Path, table: Table) -> None:
@@ -237,9 +220,14 @@ class Reader:
         if not self.room_for_warning():
             return
         self._looked_at += 1
-        likely = _likely(key, table) if self._looked_at <= MAX_KEPT else ""
-        message = f"unknown field {shown(key)} in {table.name}; it is ignored"
-        self.warn("unknown-field", (*path, key), message, likely or f"Known here: {', '.join(table.fields)}.")
+        close = likely(key, table) if self._looked_at <= MAX_KEPT else NO_TEXT
+        message = Text("unknown field {key} in {table}; it is ignored", key=shown(key), table=table.name)
+        self.warn(
+            "unknown-field",
+            (*path, key),
+            message,
+            close or Text("Known here: {fields}.", fields=", ".join(table.fields)),
+        )
 
     def _check(self, node: Node, path: Path, name: str, rule: Field) -> Checked:
         """The value of a field that is there, or None after reporting why it is not taken."""
@@ -259,7 +247,10 @@ class Reader:
         if rule.kind is FieldKind.ANY:
             return node
         self.fault(
-            (*path, name), node.at, f"{name} must be {rule.kind.value}, not {kind_of(node)}", _remedy(value, rule)
+            (*path, name),
+            node.at,
+            Text("{name} must be {kind}, not {given}", name=name, kind=rule.kind.value, given=kind_of(node)),
+            remedy_of(value, rule),
         )
         return None
 
@@ -267,33 +258,54 @@ class Reader:
         if isinstance(value, str):
             number = scalars.number(value, node.at) if _NUMBER_TEXT.fullmatch(value) else None
             if not isinstance(number, int):
-                message = f"{name} must be {rule.kind.value}, not {kind_of(node)}"
-                self.fault((*path, name), node.at, message, _remedy(value, rule))
+                message = Text(
+                    "{name} must be {kind}, not {given}", name=name, kind=rule.kind.value, given=kind_of(node)
+                )
+                self.fault((*path, name), node.at, message, remedy_of(value, rule))
                 return None
-            hint = f"Write {number} without quotes." if abs(number) < 10**9 else "Write it without quotes."
-            self.warn("number-as-text", (*path, name), f"{name} is a number written as text", hint)
+            hint = (
+                Text("Write {number} without quotes.", number=number)
+                if abs(number) < 10**9
+                else Text("Write it without quotes.")
+            )
+            self.warn("number-as-text", (*path, name), Text("{name} is a number written as text", name=name), hint)
             value = number
         if value < rule.low:
-            self.fault((*path, name), node.at, f"{name} must be at least {rule.low}", f"Use {rule.low} or more.")
+            self.fault(
+                (*path, name),
+                node.at,
+                Text("{name} must be at least {low}", name=name, low=rule.low),
+                Text("Use {low} or more.", low=rule.low),
+            )
             return None
         if value > rule.high:
-            self.fault((*path, name), node.at, f"{name} must be at most {rule.high}", f"Use {rule.high} or less.")
+            self.fault(
+                (*path, name),
+                node.at,
+                Text("{name} must be at most {high}", name=name, high=rule.high),
+                Text("Use {high} or less.", high=rule.high),
+            )
             return None
         return value
 
     def _text(self, value: str, node: Node, path: Path, name: str, rule: Field) -> str | None:
         if not rule.empty and not value.strip():
-            self.fault((*path, name), node.at, f"{name} must not be empty", f"Give {shown(name)} a text.")
+            self.fault(
+                (*path, name),
+                node.at,
+                Text("{name} must not be empty", name=name),
+                Text("Give {name} a text.", name=shown(name)),
+            )
         elif rule.longest is not None and len(value) > rule.longest:
-            message = f"{name} is {len(value)} characters long"
-            self.fault((*path, name), node.at, message, f"Use at most {rule.longest}.")
+            message = Text("{name} is {count} characters long", name=name, count=len(value))
+            self.fault((*path, name), node.at, message, Text("Use at most {most}.", most=rule.longest))
         elif rule.pattern is not None and not rule.pattern.fullmatch(value):
             bad = next(number for number, char in enumerate(value, 1) if not rule.pattern.fullmatch(char))
-            message = f"{name} holds {shown(value[bad - 1])} as character {bad}"
-            self.fault((*path, name), node.at, message, f"Use {rule.allowed} only.")
+            message = Text("{name} holds {char} as character {place}", name=name, char=shown(value[bad - 1]), place=bad)
+            self.fault((*path, name), node.at, message, Text("Use {allowed} only.", allowed=rule.allowed))
         elif not rule.lines and _CONTROL.search(value):
-            message = f"{name} holds a line break or another control character"
-            self.fault((*path, name), node.at, message, "Write it in one line.")
+            message = Text("{name} holds a line break or another control character", name=name)
+            self.fault((*path, name), node.at, message, Text("Write it in one line."))
         else:
             return value
         return None
@@ -345,41 +357,3 @@ class Members:
         if isinstance(self.node.value, dict) and name in self.node.value:
             return self.node.value[name].at
         return self.node.at
-
-
-def kind_of(node: Node) -> str:
-    """What a node holds, as messages call it."""
-    value = node.value
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, float):
-        return "a very large number" if value.is_integer() else "a fraction"
-    if isinstance(value, int):
-        return "a number"
-    if isinstance(value, str):
-        return "text"
-    return "a list" if isinstance(value, list) else "an object"
-
-
-def _remedy(value: object, rule: Field) -> str:
-    if value is None:
-        return "Leave the field out to get its default." if not rule.required else f"Write {rule.kind.value}."
-    if rule.kind is FieldKind.TEXT and isinstance(value, int | float):
-        return "Put it in double quotes."
-    if rule.kind is FieldKind.INTEGER:
-        return "Write a number like 1, without quotes, fraction or unit."
-    return f"Write {rule.kind.value}."
-
-
-def _likely(key: str, table: Table) -> str:
-    """What to write instead of a name that was probably meant to be another; empty when it resembles none."""
-    if key in table.elsewhere:
-        return table.elsewhere[key]
-    known = {name.lower(): name for name in table.fields}
-    if len(key) <= _LONGEST_NAME:
-        close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.7)
-        if close:
-            return f"Did you mean {shown(known[close[0]])}?"
-    return ""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pai_backend.model.errors import DocumentError, Fault
+from pai_backend.model.text import Text
 from pai_backend.protocol.document import Document, place_of
 from pai_backend.protocol.fields import Path
 from pai_backend.protocol.mask import MASK, SECRET_NAME
@@ -58,13 +59,13 @@ def _filled(value: Any, kept: Any, path: Path, missing: list[Path]) -> Any:
 
 
 def _refused(document: Document, missing: list[Path]) -> DocumentError:
-    hint = "Type the value again: it is not kept in drafts, templates and masked documents."
+    hint = Text("Type the value again: it is not kept in drafts, templates and masked documents.")
     faults = list(_faults(document, missing, hint))
     return DocumentError(faults[0].message, errors=faults, hint=hint)
 
 
-def _faults(document: Document, missing: list[Path], hint: str) -> Iterator[Fault]:
+def _faults(document: Document, missing: list[Path], hint: Text) -> Iterator[Fault]:
     for path in missing:
         line, column = place_of(document, path) or (None, None)
-        message = f"the value of {path[-1]} is masked"
+        message = Text("the value of {path} is masked", path=path[-1])
         yield Fault(path=path_text(path), message=message, line=line, column=column, hint=hint)

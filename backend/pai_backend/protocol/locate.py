@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pai_backend.model.text import Text
 from pai_backend.protocol import diagnose, scalars
 from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.position import BOM, PathStep, Positions
@@ -81,8 +82,8 @@ class Flaw:
 
     path: tuple[PathStep, ...]
     at: int
-    message: str
-    hint: str
+    message: Text
+    hint: Text
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,10 @@ class _Scanner:
             root = Node(self._object(start), start)
             end = self._skip()
             if end < len(self.text):
-                message = "the document goes on after its end"
-                self._report(SyntaxTrouble(end, message, "Remove what follows the last bracket, or fix the brackets."))
+                message = Text("the document goes on after its end")
+                self._report(
+                    SyntaxTrouble(end, message, Text("Remove what follows the last bracket, or fix the brackets."))
+                )
         except _Stop:
             return None
         return root
@@ -231,16 +234,18 @@ class _Scanner:
         """The object or list whose opening bracket at ``at`` was passed."""
         self.brackets += 1
         if self.brackets > MAX_BRACKETS:
-            hint = "Shorten the document, or split the job."
-            self._report(SyntaxTrouble(at, f"more than {MAX_BRACKETS} objects and lists", hint))
+            hint = Text("Shorten the document, or split the job.")
+            self._report(
+                SyntaxTrouble(at, Text("more than {max_brackets} objects and lists", max_brackets=MAX_BRACKETS), hint)
+            )
         if len(self.trail) >= MAX_DEPTH:
-            message = f"more than {MAX_DEPTH} levels of brackets"
-            self._report(SyntaxTrouble(at, message, "Nest less deeply; a job document needs about five."))
+            message = Text("more than {most} levels of brackets", most=MAX_DEPTH)
+            self._report(SyntaxTrouble(at, message, Text("Nest less deeply; a job document needs about five.")))
         return self._object(at) if self.text[at] == "{" else self._list(at)
 
     def _too_many(self) -> None:
-        hint = "Shorten the document, or split the job."
-        self._report(SyntaxTrouble(self.pos, f"more than {MAX_VALUES} values", hint))
+        hint = Text("Shorten the document, or split the job.")
+        self._report(SyntaxTrouble(self.pos, Text("more than {max_values} values", max_values=MAX_VALUES), hint))
 
     def _closes(self, closer: str) -> bool:
         """Whether the bracket closes where a member could stand; passes it, and notes a comma just before."""
@@ -248,7 +253,9 @@ class _Scanner:
         if not self._passes(closer):
             return False
         if self.text[comma] == ",":
-            self.slips.append(Flaw(tuple(self.trail[:-1]), comma, "a comma after the last member", "Remove the comma."))
+            self.slips.append(
+                Flaw(tuple(self.trail[:-1]), comma, Text("a comma after the last member"), Text("Remove the comma."))
+            )
         return True
 
     def _passes(self, char: str) -> bool:
@@ -305,8 +312,8 @@ class _Scanner:
         return key, node, None
 
     def _duplicate(self, first: Node, second: Node) -> SyntaxTrouble:
-        message = f"this key is already given at {self._place(first.key_at)}"
-        return SyntaxTrouble(second.key_at, message, "Keep one of the two.", self.pos)
+        message = Text("this key is already given at {place}", place=self._place(first.key_at))
+        return SyntaxTrouble(second.key_at, message, Text("Keep one of the two."), self.pos)
 
     def _key(self, at: int, opened_at: int) -> str | None:
         """The key at ``at``, however it is written; None when its text is faulty."""
@@ -321,7 +328,7 @@ class _Scanner:
             return None
         wrong = diagnose.key(self.text, at)
         if wrong is None:
-            self._report(diagnose.unexpected(self.text, at, "a key in double quotes"))
+            self._report(diagnose.unexpected(self.text, at, Text("a key in double quotes")))
             raise _Stop
         self._report(wrong[1])
         return wrong[0]
@@ -332,9 +339,9 @@ class _Scanner:
         at = self._skip()
         return Node(self._report(diagnose.value(self.text, at)), at)
 
-    def _place(self, at: int) -> str:
+    def _place(self, at: int) -> Text:
         line, column = self.positions.line_column(at)
-        return f"line {line}, column {column}"
+        return Text("line {line}, column {column}", line=line, column=column)
 
 
 def _text_or_none(value: str | Unreadable) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pai_backend.model.spec import StorageMount
+from pai_backend.model.text import Text
 from pai_backend.protocol.fields import Path
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_prerequisites import Reading
@@ -30,8 +31,8 @@ def mount(name: str, mount_path: str | None, path: Path, at: int, reading: Readi
     if wanted.startswith("/") and posixpath.normpath(wanted) == wanted:
         return Mount(StorageMount(name=name, mount_path=wanted), path, at)
     if reading.reader.room_for_fault():
-        message = f"storage {shown(name)} would not be mounted at an absolute path without detours"
-        reading.reader.fault(path, at, message, "Write a mountPath like /mnt/data.")
+        message = Text("storage {name} would not be mounted at an absolute path without detours", name=shown(name))
+        reading.reader.fault(path, at, message, Text("Write a mountPath like /mnt/data."))
     return None
 
 
@@ -41,6 +42,10 @@ def distinct(mounts: Iterable[Mount], reading: Reading) -> tuple[StorageMount, .
     for one in mounts:
         first = seen.setdefault(one.storage.mount_path, one.storage)
         if first != one.storage and reading.reader.room_for_fault():
-            message = f"the storages {shown(first.name)} and {shown(one.storage.name)} are mounted at one place"
-            reading.reader.fault(one.path, one.at, message, "Give each its own mountPath.")
+            message = Text(
+                "the storages {first} and {storage} are mounted at one place",
+                first=shown(first.name),
+                storage=shown(one.storage.name),
+            )
+            reading.reader.fault(one.path, one.at, message, Text("Give each its own mountPath."))
     return tuple(seen.values())

@@ -15,7 +15,9 @@ from pai_backend.model.duration import UNITS, duration_text
 from pai_backend.model.extension import DocumentField, FieldType, document_fields
 from pai_backend.model.labels import KEY_RULE, VALUE_RULE, is_label_key, is_label_value
 from pai_backend.model.spec import JobSpec
-from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table, kind_of
+from pai_backend.model.text import Text
+from pai_backend.protocol.field_table import Field, FieldKind, Table, kind_of
+from pai_backend.protocol.fields import Members, Path, Reader
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.variables import check_variable
@@ -34,11 +36,13 @@ MOST_LABELS: Final = 32
 """Labels of one selector: each node is compared with all of them."""
 
 _TIME: Final = re.compile("".join(f"(?:([0-9]{{1,8}}){unit})?" for unit in UNITS))
-_TIME_HINT: Final = "Write days, hours, minutes and seconds as whole numbers with their units, like 2h30m, 45m or 1d."
-_NOWHERE: Final[Mapping[str, str]] = {}
+_TIME_HINT: Final = Text(
+    "Write days, hours, minutes and seconds as whole numbers with their units, like 2h30m, 45m or 1d."
+)
+_NOWHERE: Final[Mapping[str, Text]] = {}
 
 
-def table(name: str, rows: Sequence[DocumentField], elsewhere: Mapping[str, str] = _NOWHERE) -> Table:
+def table(name: str, rows: Sequence[DocumentField], elsewhere: Mapping[str, Text] = _NOWHERE) -> Table:
     """The rows as :meth:`Reader.members` takes them; ``elsewhere``: names that stand in another place, and in which."""
     return Table(name, {row.name: _rule(row) for row in rows}, elsewhere=elsewhere)
 
@@ -63,7 +67,7 @@ JOB: Final = document_fields(JobSpec)
 """The job's rows, by attribute."""
 COMMON: Final = {attribute: row for attribute, row in JOB.items() if not row.v1_name}
 """Those that are followed in v1 as well."""
-IN_V1: Final = table(KEY, list(COMMON.values()), {"isDebug": "A v1 document says it in jobEnvs."})
+IN_V1: Final = table(KEY, list(COMMON.values()), {"isDebug": Text("A v1 document says it in jobEnvs.")})
 """What v1 follows of ``extras.jupyterPai``; all else in it is free data."""
 
 
@@ -93,8 +97,8 @@ def read_job_fields(
             continue
         inner = own.values[row.name] if own is not None else None
         if own is not None and isinstance(inner, Node) and inner.value is not None:
-            message = f"{row.name} is also given in extras"
-            reader.fault((*own.path, row.name), inner.at, message, "Keep one of the two.")
+            message = Text("{field} is also given in extras", field=row.name)
+            reader.fault((*own.path, row.name), inner.at, message, Text("Keep one of the two."))
         elif (value := _read(row, node, ("extras", row.name), reader)) is not None:
             found[attribute] = value
     return found
@@ -128,14 +132,19 @@ def _duration(row: DocumentField, node: Node, path: Path, reader: Reader) -> int
         return None
     found = _TIME.fullmatch(node.value) if isinstance(node.value, str) and node.value else None
     if found is None:
-        wrong = "has no unit" if _is_number(node.value) else "is not a known duration"
-        reader.fault(path, node.at, f"{row.name} {wrong}", _TIME_HINT)
+        if _is_number(node.value):
+            message = Text("{field} has no unit", field=row.name)
+        else:
+            message = Text("{field} is not a known duration", field=row.name)
+        reader.fault(path, node.at, message, _TIME_HINT)
         return None
     seconds = sum(int(number or 0) * size for number, size in zip(found.groups(), UNITS.values(), strict=True))
     least = row.low or 0
     if not least <= seconds <= YEAR_S:
-        words = f"{least} second{'s' * (least != 1)}"
-        reader.fault(path, node.at, f"{row.name} must be from {words} to 365 days", row.remedy)
+        words = Text("1 second") if least == 1 else Text("{count} seconds", count=least)
+        reader.fault(
+            path, node.at, Text("{field} must be from {least} to 365 days", field=row.name, least=words), row.remedy
+        )
         return None
     return seconds
 
@@ -150,20 +159,35 @@ def _labels(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict[
     """Labels as a pod of Kubernetes asks for them; each that is invalid is a fault."""
     entries = node.value if isinstance(node.value, dict) else {}
     if len(entries) > MOST_LABELS:
-        reader.fault(path, node.at, f"{row.name} has {len(entries)} labels", f"Ask for at most {MOST_LABELS}.")
+        reader.fault(
+            path,
+            node.at,
+            Text("{field} has {count} labels", field=row.name, count=len(entries)),
+            Text("Ask for at most {most}.", most=MOST_LABELS),
+        )
         return {}
     found = {}
     for key, member in entries.items():
         value = member.value
         if not is_label_key(key):
-            reader.fault((*path, key), member.key_at, f"{shown(key)} is not a valid label key", f"It {KEY_RULE}.")
+            reader.fault(
+                (*path, key),
+                member.key_at,
+                Text("{key} is not a valid label key", key=shown(key)),
+                Text("It {rule}.", rule=KEY_RULE),
+            )
         elif isinstance(value, str) and is_label_value(value):
             found[key] = value
         elif isinstance(value, str):
-            reader.fault((*path, key), member.at, f"the value of {key} is not a valid label value", f"It {VALUE_RULE}.")
+            reader.fault(
+                (*path, key),
+                member.at,
+                Text("the value of {key} is not a valid label value", key=key),
+                Text("It {rule}.", rule=VALUE_RULE),
+            )
         elif not isinstance(value, Unreadable):
-            message = f"the value of {key} must be text, not {kind_of(member)}"
-            reader.fault((*path, key), member.at, message, "Put it in double quotes.")
+            message = Text("the value of {key} must be text, not {given}", key=key, given=kind_of(member))
+            reader.fault((*path, key), member.at, message, Text("Put it in double quotes."))
     return found
 
 
@@ -171,8 +195,8 @@ def _secrets(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict
     """Variables with the names of the user's secrets that they take. Whether the user has these is not asked here."""
     entries = node.value if isinstance(node.value, dict) else {}
     if len(entries) > user_secret.MOST:
-        message = f"{row.name} has {len(entries)} variables"
-        reader.fault(path, node.at, message, f"Take at most {user_secret.MOST}.")
+        message = Text("{field} has {count} variables", field=row.name, count=len(entries))
+        reader.fault(path, node.at, message, Text("Take at most {most}.", most=user_secret.MOST))
         return {}
     found = {}
     for variable, member in entries.items():
@@ -182,8 +206,10 @@ def _secrets(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict
         if isinstance(value, str) and user_secret.is_secret_name(value):
             found[variable] = value
         else:
-            hint = "Write the name of a secret that `pai secret list` shows, not its value."
-            reader.fault(inner, member.at, f"the name of a secret must have {user_secret.ALLOWED}", hint)
+            hint = Text("Write the name of a secret that `pai secret list` shows, not its value.")
+            reader.fault(
+                inner, member.at, Text("the name of a secret must have {allowed}", allowed=user_secret.ALLOWED), hint
+            )
     return found
 
 
@@ -191,7 +217,12 @@ def workspace_name(node: Node, path: Path, reader: Reader) -> str:
     """A workspace name; empty, with a fault, when the text is not a valid one."""
     text = node.value if isinstance(node.value, str) else ""
     if text and not address.is_address(text):
-        reader.fault(path, node.at, f"{shown(text)} is not a workspace name", f"Use {address.ALLOWED}.")
+        reader.fault(
+            path,
+            node.at,
+            Text("{name} is not a workspace name", name=shown(text)),
+            Text("Use {allowed}.", allowed=address.ALLOWED),
+        )
         return ""
     return text
 

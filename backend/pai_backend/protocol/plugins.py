@@ -15,9 +15,11 @@ from typing import Final
 
 from pai_backend.model.spec import SshOptions
 from pai_backend.model.tags import find
+from pai_backend.model.text import Text
 from pai_backend.protocol import plugin_shell
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Members, Path, Table
+from pai_backend.protocol.field_table import Table
+from pai_backend.protocol.fields import Members, Path
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.mounts import Mount, mount
 from pai_backend.protocol.position import shown
@@ -78,7 +80,9 @@ def read_plugins(node: Node, reading: Reading) -> tuple[Plugin, ...]:
     if node.value is None:
         return ()
     if not isinstance(node.value, list):
-        reading.reader.fault(("extras", KEY), node.at, "the plugins must be a list", "Write - plugin: name lines.")
+        reading.reader.fault(
+            ("extras", KEY), node.at, Text("the plugins must be a list"), Text("Write - plugin: name lines.")
+        )
         return ()
     found = (_listed(item, ("extras", KEY, number), reading) for number, item in enumerate(node.value))
     return tuple(plugin for plugin in found if plugin is not None)
@@ -96,9 +100,9 @@ def _prerequisite(one: Prerequisite, reading: Reading) -> Plugin | None:
     if not name:
         return None
     if not name.startswith(f"{KEY}."):
-        hint = f"Write {KEY}. and the plugin's name."
+        hint = Text("Write {prefix}. and the plugin's name.", prefix=KEY)
         path = (*one.path, "plugin")
-        reading.reader.fault(path, one.members.at("plugin"), "the name of a plugin is not complete", hint)
+        reading.reader.fault(path, one.members.at("plugin"), Text("the name of a plugin is not complete"), hint)
         return None
     members = one.node.value if isinstance(one.node.value, dict) else {}
     rest = {key: node for key, node in members.items() if key not in _PREREQUISITE_FIELDS}
@@ -125,7 +129,9 @@ def _tolerant(members: Members, reading: Reading) -> bool:
     policy = members.text("failurePolicy") or "fail"
     if policy not in ("fail", "ignore"):
         path = (*members.path, "failurePolicy")
-        reading.reader.fault(path, members.at("failurePolicy"), "no such failurePolicy", "Write fail or ignore.")
+        reading.reader.fault(
+            path, members.at("failurePolicy"), Text("no such failurePolicy"), Text("Write fail or ignore.")
+        )
     return policy == "ignore"
 
 
@@ -143,16 +149,18 @@ def _plugin(
     if table is None:
         at = owner.at("plugin")
         if tolerant:
-            hint = f"Known here: {', '.join(PARAMETERS)}."
+            hint = Text("Known here: {parameters}.", parameters=", ".join(PARAMETERS))
             reading.reader.warn(
-                "unknown-plugin", (*owner.path, "plugin"), f"the plugin {shown(kind)} is left out", hint
+                "unknown-plugin", (*owner.path, "plugin"), Text("the plugin {kind} is left out", kind=shown(kind)), hint
             )
         else:
-            reading.no_such((*owner.path, "plugin"), at, "no such plugin: {}", kind, list(PARAMETERS))
+            reading.no_such(
+                (*owner.path, "plugin"), at, Text("no such plugin: {name}", name=shown(kind)), kind, list(PARAMETERS)
+            )
         return None
     if kind in _NOTHING_WITHOUT and (parameters.value is None or parameters.value == {}):
-        hint = f"Write {_NOTHING_WITHOUT[kind]}, or remove the plugin."
-        message = f"the plugin {kind} has no parameters; it is left out"
+        hint = Text("Write {needed}, or remove the plugin.", needed=_NOTHING_WITHOUT[kind])
+        message = Text("the plugin {kind} has no parameters; it is left out", kind=kind)
         reading.reader.warn("empty-plugin", (*owner.path, "plugin"), message, hint)
         return None
     members = reading.reader.members(parameters, path, table)
@@ -185,8 +193,8 @@ def _barrier(members: Members, reading: Reading) -> tuple[bool, tuple[str, ...]]
     named = named or _roles_of(members, "sshbarriertaskroles", reading)
     asked = bool(named) if is_list else reading.flag(members, "sshbarrier", False)
     if asked and not reading.flag(members, "jobssh", False):
-        hint = "Write jobssh: true beside it, or remove it."
-        message = "tasks wait for each other only with jobssh; the barrier is left out"
+        hint = Text("Write jobssh: true beside it, or remove it.")
+        message = Text("tasks wait for each other only with jobssh; the barrier is left out")
         reading.reader.warn("barrier-without-jobssh", (*members.path, "sshbarrier"), message, hint)
         return False, ()
     return asked, named
@@ -198,7 +206,13 @@ def _roles_of(owner: Members, name: str, reading: Reading) -> tuple[str, ...]:
     for text in found:
         if text.node.value not in reading.roles:
             word = str(text.node.value)
-            reading.no_such(text.path, text.node.at, "{} is not a task role of this job", word, reading.roles)
+            reading.no_such(
+                text.path,
+                text.node.at,
+                Text("{name} is not a task role of this job", name=shown(word)),
+                word,
+                reading.roles,
+            )
     return tuple(dict.fromkeys(str(text.node.value) for text in found))
 
 
@@ -218,8 +232,8 @@ def _public_keys(members: Members, reading: Reading) -> tuple[str, ...]:
     keys = tuple(line.strip() for line in text.splitlines() if line.strip())
     if all(_PUBLIC_KEY.fullmatch(key) or any(tag.scope == "secrets" for tag in find(key)) for key in keys):
         return keys
-    hint = "Write the one line of a .pub file; never put a private key into a document."
-    reading.reader.fault(path, node.at, "this is not an OpenSSH public key", hint)
+    hint = Text("Write the one line of a .pub file; never put a private key into a document.")
+    reading.reader.fault(path, node.at, Text("this is not an OpenSSH public key"), hint)
     return ()
 
 
@@ -227,9 +241,9 @@ def _cmd(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
     """The cmd plugin in both of its forms: two lists, or callbacks for events."""
     before, after = reading.texts(members, "preCommands"), reading.texts(members, "postCommands")
     if members.items("callbacks") and (before or after):
-        message = "callbacks and preCommands or postCommands are both given"
+        message = Text("callbacks and preCommands or postCommands are both given")
         path = (*members.path, "callbacks")
-        reading.reader.fault(path, members.at("callbacks"), message, "Use one of the two forms.")
+        reading.reader.fault(path, members.at("callbacks"), message, Text("Use one of the two forms."))
     for number, node in enumerate(members.items("callbacks")):
         callback = reading.reader.members(node, (*members.path, "callbacks", number), tables.CALLBACK)
         if callback is None:
@@ -240,8 +254,8 @@ def _cmd(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
         elif event in _AFTER:
             after += texts
         elif event is not None:
-            hint = "Write taskStarts or taskSucceeds."
-            reading.reader.fault((*callback.path, "event"), callback.at("event"), "no such event", hint)
+            hint = Text("Write taskStarts or taskSucceeds.")
+            reading.reader.fault((*callback.path, "event"), callback.at("event"), Text("no such event"), hint)
     return replace(plugin, before=before, after=after)
 
 
@@ -250,8 +264,8 @@ def _git(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
     repository = reading.text(members, "repo_uri") or reading.text(members, "repo")
     directory = reading.text(members, "clone_dir")
     if repository is None:
-        hint = "Write repo_uri: and the repository's address."
-        reading.reader.fault((*members.path, "repo_uri"), members.node.at, "repo_uri is missing", hint)
+        hint = Text("Write repo_uri: and the repository's address.")
+        reading.reader.fault((*members.path, "repo_uri"), members.node.at, Text("repo_uri is missing"), hint)
         return plugin
     named = {_REPOSITORY: repository} | ({} if directory is None else {_DIRECTORY: directory})
     return replace(plugin, named=named, options=reading.texts(members, "options"))
@@ -265,10 +279,10 @@ def _tensorboard(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
         if isinstance(node.value, str) and node.value:
             directories[name] = Located(node, path)
         else:
-            reading.reader.fault(path, node.at, "a directory must be text", "Write path: /mnt/tensorboard.")
+            reading.reader.fault(path, node.at, Text("a directory must be text"), Text("Write path: /mnt/tensorboard."))
     if members.given("logdir") and not members.entries("logdir"):
-        hint = "Write a name and a directory, like path: /mnt/tensorboard."
-        reading.reader.fault((*members.path, "logdir"), members.at("logdir"), "logdir is empty", hint)
+        hint = Text("Write a name and a directory, like path: /mnt/tensorboard.")
+        reading.reader.fault((*members.path, "logdir"), members.at("logdir"), Text("logdir is empty"), hint)
     return replace(plugin, named=directories)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pai_backend.model.text import Text
 from pai_backend.protocol.diagnose import SyntaxTrouble
 
 NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
@@ -22,20 +23,24 @@ def number(raw: str, at: int) -> SyntaxTrouble | int | float:
     whatever their size; numbers beyond the range of a double are refused: nothing behind this could keep them.
     """
     if len(raw) > _LONGEST:
-        return SyntaxTrouble(at, f"a number of more than {_LONGEST} characters", "Shorten it, or write it as text.")
+        return SyntaxTrouble(
+            at, Text("a number of more than {most} characters", most=_LONGEST), Text("Shorten it, or write it as text.")
+        )
     if raw.lstrip("-").isdigit():
         return int(raw)
     real = float(raw)
     if real in (float("inf"), float("-inf")):
-        return SyntaxTrouble(at, "a number too large to be kept", "Use a smaller one, or write it as text.")
+        return SyntaxTrouble(at, Text("a number too large to be kept"), Text("Use a smaller one, or write it as text."))
     return int(real) if real.is_integer() and abs(real) <= _EXACT else real
 
 
 def content(text: str, at: int) -> SyntaxTrouble | None:
     """What is wrong with the decoded ``text`` of the string at ``at``: characters no program can be given."""
     if "\0" in text:
-        return SyntaxTrouble(at, r"the text contains the character \u0000", "Remove it; no program can be given it.")
+        return SyntaxTrouble(
+            at, Text(r"the text contains the character \u0000"), Text("Remove it; no program can be given it.")
+        )
     if not text.isascii() and _HALF_PAIR.search(text):
-        hint = r"Write both halves (\ud83d\ude00) or the character itself."
-        return SyntaxTrouble(at, r"the text contains half of a \u… character pair", hint)
+        hint = Text(r"Write both halves (\ud83d\ude00) or the character itself.")
+        return SyntaxTrouble(at, Text(r"the text contains half of a \u… character pair"), hint)
     return None

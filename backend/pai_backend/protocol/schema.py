@@ -18,7 +18,7 @@ from pai_backend.model.extension import DocumentField, FieldType, document_field
 from pai_backend.model.spec import PriorityClass, Resources, TaskRole
 from pai_backend.protocol import own_fields, plugins, v1, v1_ports, v2_extras, v2_prerequisites
 from pai_backend.protocol import v2_tables as v2
-from pai_backend.protocol.fields import Field, FieldKind, Table
+from pai_backend.protocol.field_table import Field, FieldKind, Table
 from pai_backend.protocol.schema_words import FIELDS, SECTIONS, Words
 
 Schema = dict[str, Any]

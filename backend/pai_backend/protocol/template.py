@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from pai_backend.model.tags import WHOLE, Tag, UnresolvedTag, find, is_only_tags, printed, scalar, value_of
+from pai_backend.model.text import Text
 from pai_backend.model.user_secret import SecretUse, is_secret_name
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node
@@ -153,8 +154,11 @@ class Template:
         self._left -= characters
         if self._left >= 0:
             return True
-        message = f"the commands have more than {MAX_RENDERED} characters once their tags and aliases are filled"
-        self._reader.fault(path, node.at, message, "Put long texts into files of the image or the data.")
+        message = Text(
+            "the commands have more than {max_rendered} characters once their tags and aliases are filled",
+            max_rendered=MAX_RENDERED,
+        )
+        self._reader.fault(path, node.at, message, Text("Put long texts into files of the image or the data."))
         return False
 
     def _value(self, tag: Tag, node: Node, path: Path, chosen: Chosen) -> str | None:
@@ -183,7 +187,7 @@ class Template:
             return printed(tag, values)
         if self._whole is None:
             if self._parameters_node is None or not isinstance(self._parameters_node.value, dict):
-                raise UnresolvedTag(tag.text, "the document has no parameters")
+                raise UnresolvedTag(tag.text, Text("the document has no parameters"))
             plain = self._parameters_node.plain()
             self._whole = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), default=str)
         return self._whole
@@ -192,7 +196,7 @@ class Template:
         if tag.scope == "parameters":
             return self._parameters
         if tag.scope not in chosen:
-            raise UnresolvedTag(tag.text, f"the task role chooses no {tag.scope}")
+            raise UnresolvedTag(tag.text, Text("the task role chooses no {scope}", scope=tag.scope))
         return chosen[tag.scope]
 
     def _check_inserted(self, filled: str, outer: Tag, node: Node, path: Path) -> None:
@@ -201,7 +205,7 @@ class Template:
             if tag.flaw:
                 continue
             if tag.scope != "secrets":
-                raise UnresolvedTag(outer.text, "its value holds a tag itself, which is not filled")
+                raise UnresolvedTag(outer.text, Text("its value holds a tag itself, which is not filled"))
             self._check_secret(tag, outer, node, path)
 
     def _check_secret(self, tag: Tag, outer: Tag, node: Node, path: Path) -> None:
@@ -225,14 +229,16 @@ class Template:
             return
         self._reported.add((node.at, tag.start))
         if self._reader.room_for_fault():
-            hint = "Tags are written <% $parameters.name %>; name one that the document has."
-            message = f"the tag {error.tag} has no value: {error.reason}"
+            hint = Text("Tags are written <% $parameters.name %>; name one that the document has.")
+            message = Text("the tag {tag} has no value: {reason}", tag=error.tag, reason=error.reason)
             self._reader.fault(path, self._place(tag, node), message, hint)
 
     def _too_many_tags(self, node: Node, path: Path) -> None:
         if self._tags_left == -1:
-            message = f"the commands have more than {MAX_TAGS} tags, those that roles share counted again"
-            self._reader.fault(path, node.at, message, "Export a variable once, and use that.")
+            message = Text(
+                "the commands have more than {max_tags} tags, those that roles share counted again", max_tags=MAX_TAGS
+            )
+            self._reader.fault(path, node.at, message, Text("Export a variable once, and use that."))
 
     def _place(self, tag: Tag, node: Node) -> int:
         """Where the tag stands in the document: folding and quoting leave the order of all '<%' as it is.

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pai_backend.model import user_secret
 from pai_backend.model.errors import DocumentError, Fault
+from pai_backend.model.text import Text
 from pai_backend.model.user_secret import SecretUse
 from pai_backend.model.validation import nearest
 from pai_backend.protocol.document import Document, place_of
@@ -40,14 +41,18 @@ def _faults(missing: list[SecretUse], names: Collection[str]) -> Iterator[Fault]
     for use in missing:
         is_variable = use.path[:-1] == SECRET_ENV
         like = nearest(use.name, names)
-        hint = f"`pai secret set {use.name}` keeps one" + ("." if is_variable else ", or add it to secrets.")
-        message = f"you have no secret {use.name}" + ("" if is_variable else ", and neither has the document")
+        if is_variable:
+            message = Text("you have no secret {name}", name=use.name)
+            hint = Text("`pai secret set {name}` keeps one.", name=use.name)
+        else:
+            message = Text("you have no secret {name}, and neither has the document", name=use.name)
+            hint = Text("`pai secret set {name}` keeps one, or add it to secrets.", name=use.name)
         yield Fault(
             path=path_text(use.path),
             message=message,
             line=use.line,
             column=use.column,
-            hint=f"Did you mean {like}? Else {hint}" if like else hint,
+            hint=Text("Did you mean {like}? Else {hint}", like=like, hint=hint) if like else hint,
         )
 
 
@@ -56,8 +61,12 @@ def _check_size(document: Document, values: Mapping[str, str]) -> None:
     size = sum(len(values[name].encode()) for name in document.spec.secret_env.values())
     if size <= user_secret.LONGEST:
         return
-    message = f"the variables of secretEnv have {size} bytes together; at most {user_secret.LONGEST} are given"
-    hint = "Put large files on a storage that only you can read, and their key into a secret."
+    message = Text(
+        "the variables of secretEnv have {size} bytes together; at most {most} are given",
+        size=size,
+        most=user_secret.LONGEST,
+    )
+    hint = Text("Put large files on a storage that only you can read, and their key into a secret.")
     line, column = place_of(document, SECRET_ENV) or (None, None)
     fault = Fault(path=path_text(SECRET_ENV), message=message, line=line, column=column, hint=hint)
     raise DocumentError(message, errors=[fault], hint=hint)

@@ -19,8 +19,10 @@ from typing import Any, Final
 
 from pai_backend.model import address
 from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, TaskRole
+from pai_backend.model.text import Text
 from pai_backend.protocol import v1_ports
-from pai_backend.protocol.fields import Field, FieldKind, Members, Reader, Table
+from pai_backend.protocol.field_table import Field, FieldKind, Table
+from pai_backend.protocol.fields import Members, Reader
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.own_fields import (
     COMMON,
@@ -52,21 +54,21 @@ _NO_SPACE = re.compile(r"\S+")
 _FLAGS = ("isDebug", "paiAzRDMA")
 """Members of jobEnvs that are read as settings, besides being variables (OpenPAI v1, its job environment)."""
 _OLD_NAMES = {
-    "name": 'Did you mean "jobName"?',
-    "dockerImage": 'Did you mean "image"?',
-    "prerequisites": "This is a v2 field; v1 documents name the image in image.",
+    "name": Text('Did you mean "jobName"?'),
+    "dockerImage": Text('Did you mean "image"?'),
+    "prerequisites": Text("This is a v2 field; v1 documents name the image in image."),
 }
 
 _WORD = Field(FieldKind.TEXT, default="", longest=MAX_NAME)
 _DIRECTORY = Field(FieldKind.TEXT, default="", longest=MAX_PATH)
 JOB: Final = Table(
-    "the job",
+    Text("the job"),
     {
         "jobName": Field(
             FieldKind.TEXT,
             required=True,
             pattern=_JOB_NAME,
-            allowed="letters, digits, '-', '.', '_' and '~'",
+            allowed=Text("letters, digits, '-', '.', '_' and '~'"),
             longest=MAX_NAME,
             empty=False,
         ),
@@ -74,7 +76,7 @@ JOB: Final = Table(
             FieldKind.TEXT,
             required=True,
             pattern=_NO_SPACE,
-            allowed="characters without spaces",
+            allowed=Text("characters without spaces"),
             longest=MAX_PATH,
             empty=False,
         ),
@@ -95,17 +97,17 @@ JOB: Final = Table(
     elsewhere=_OLD_NAMES
     | dict.fromkeys(
         ("taskNumber", "cpuNumber", "memoryMB", "gpuNumber", "shmMB", "storageGB", "command", "portList"),
-        "Move it into the task role it is for ($.taskRoles[…]).",
+        Text("Move it into the task role it is for ($.taskRoles[…])."),
     ),
 )
 ROLE: Final = Table(
-    "a task role",
+    Text("a task role"),
     {
         "name": Field(
             FieldKind.TEXT,
             required=True,
             pattern=_ROLE_NAME,
-            allowed="letters, digits, '.', '_' and '~'",
+            allowed=Text("letters, digits, '.', '_' and '~'"),
             longest=MAX_NAME,
             empty=False,
         ),
@@ -121,12 +123,12 @@ ROLE: Final = Table(
         "minSucceededTaskCount": Field(FieldKind.INTEGER, low=1, nullable=True),
     },
     elsewhere={
-        "instances": 'Did you mean "taskNumber"?',
-        "commands": 'Did you mean "command"?',
-        "image": "Move it to the job ($.image): one image serves all roles.",
-        "gpuType": "Move it to the job ($.gpuType).",
-        "jobEnvs": "Move it to the job ($.jobEnvs).",
-        "retryCount": "Move it to the job ($.retryCount).",
+        "instances": Text('Did you mean "taskNumber"?'),
+        "commands": Text('Did you mean "command"?'),
+        "image": Text("Move it to the job ($.image): one image serves all roles."),
+        "gpuType": Text("Move it to the job ($.gpuType)."),
+        "jobEnvs": Text("Move it to the job ($.jobEnvs)."),
+        "retryCount": Text("Move it to the job ($.retryCount)."),
     },
 )
 
@@ -138,8 +140,8 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
     if job is None:
         return None
     if job.text("jobName") in (".", ".."):
-        message = "jobName must not be a directory's name"
-        reader.fault(("jobName",), job.at("jobName"), message, "Add a letter or digit.")
+        message = Text("jobName must not be a directory's name")
+        reader.fault(("jobName",), job.at("jobName"), message, Text("Add a letter or digit."))
     roles = _roles(job, reader, keep_unknown=scm)
     flags = _variables(job, reader)
     mine = _own(job, reader)
@@ -185,8 +187,8 @@ def _take_address(root: Node, job: Members, own: dict[str, Any], reader: Reader)
         return
     name = workspace_name(root.value["address"], ("address",), reader)
     if own.setdefault("address", name) != name:
-        message = f"extras.{KEY}.address is {own['address']}"
-        reader.fault(("address",), job.at("address"), message, "Keep one of the two.")
+        message = Text("extras.{key}.address is {address}", key=KEY, address=own["address"])
+        reader.fault(("address",), job.at("address"), message, Text("Keep one of the two."))
 
 
 def _is_scm(root: Node) -> bool:
@@ -202,10 +204,12 @@ def _roles(job: Members, reader: Reader, *, keep_unknown: bool) -> list[tuple[Me
     """The task roles with the fields they were read from; None for one with a fault (recorded)."""
     nodes = job.items("taskRoles")
     if not nodes and job.given("taskRoles") and job.values["taskRoles"] is not None:
-        reader.fault(("taskRoles",), job.at("taskRoles"), "taskRoles is empty", "Add at least one task role.")
+        reader.fault(
+            ("taskRoles",), job.at("taskRoles"), Text("taskRoles is empty"), Text("Add at least one task role.")
+        )
     if len(nodes) > MAX_ROLES:
-        message = f"{len(nodes)} task roles, more than {MAX_ROLES}"
-        reader.fault(("taskRoles",), job.at("taskRoles"), message, "Use taskNumber for many equal tasks.")
+        message = Text("{count} task roles, more than {most}", count=len(nodes), most=MAX_ROLES)
+        reader.fault(("taskRoles",), job.at("taskRoles"), message, Text("Use taskNumber for many equal tasks."))
         return []
     shared = _Shared()
     roles = [
@@ -213,7 +217,7 @@ def _roles(job: Members, reader: Reader, *, keep_unknown: bool) -> list[tuple[Me
         for number, node in enumerate(nodes)
         if (members := reader.members(node, ("taskRoles", number), ROLE, keep_unknown=keep_unknown)) is not None
     ]
-    reader.distinct([members for members, _ in roles], "name", "role")
+    reader.distinct([members for members, _ in roles], "name", Text("role"))
     return roles
 
 
@@ -241,19 +245,25 @@ def _role(role: Members, reader: Reader, shared: _Shared) -> TaskRole | None:
     cpus, memory_mb = role.integer("cpuNumber"), role.integer("memoryMB")
     gpus, shm_mb = role.integer("gpuNumber"), role.integer("shmMB")
     if memory_mb is not None and shm_mb is not None and shm_mb > memory_mb:
-        given = f"({memory_mb})" if role.given("memoryMB") else f"(missing, hence {memory_mb})"
-        hint = "Shared memory is part of the memory: lower shmMB or raise memoryMB."
-        message = f"shmMB ({shm_mb}) is more than memoryMB {given}"
+        hint = Text("Shared memory is part of the memory: lower shmMB or raise memoryMB.")
+        if role.given("memoryMB"):
+            message = Text("shmMB ({shm}) is more than memoryMB ({memory})", shm=shm_mb, memory=memory_mb)
+        else:
+            message = Text(
+                "shmMB ({shm}) is more than memoryMB (missing, hence {memory})", shm=shm_mb, memory=memory_mb
+            )
         reader.fault((*role.path, "shmMB"), role.at("shmMB"), message, hint)
     failed, succeeded = role.integer("minFailedTaskCount"), role.integer("minSucceededTaskCount")
     for counter, least in (("minFailedTaskCount", failed), ("minSucceededTaskCount", succeeded)):
         if tasks is not None and least is not None and least > tasks:
-            message = f"{counter} ({least}) is more than taskNumber ({tasks})"
-            hint = f"Use a number from 1 to {tasks}, or null to switch the rule off."
+            message = Text(
+                "{counter} ({least}) is more than taskNumber ({tasks})", counter=counter, least=least, tasks=tasks
+            )
+            hint = Text("Use a number from 1 to {tasks}, or null to switch the rule off.", tasks=tasks)
             reader.fault((*role.path, counter), role.at(counter), message, hint)
     if command is not None and _too_long(command):
-        hint = "Put the script into codeDir or the image and call it from the command."
-        message = f"command is longer than {MAX_ARGUMENT} bytes; Linux cannot start it"
+        hint = Text("Put the script into codeDir or the image and call it from the command.")
+        message = Text("command is longer than {most} bytes; Linux cannot start it", most=MAX_ARGUMENT)
         reader.warn("long-command", (*role.path, "command"), message, hint)
     ports = v1_ports.read(role, reader, shared.port)
     if name is None or command is None or tasks is None or ports is None:
@@ -275,8 +285,8 @@ def _variables(job: Members, reader: Reader) -> set[str]:
     flags: set[str] = set()
     variables = job.entries("jobEnvs")
     if len(variables) > MAX_VARIABLES:
-        message = f"{len(variables)} variables in jobEnvs, more than {MAX_VARIABLES}"
-        hint = "Put data into a file below codeDir or dataDir."
+        message = Text("{count} variables in jobEnvs, more than {most}", count=len(variables), most=MAX_VARIABLES)
+        hint = Text("Put data into a file below codeDir or dataDir.")
         reader.fault(("jobEnvs",), job.at("jobEnvs"), message, hint)
         return flags
     for name, node in variables.items():
@@ -286,8 +296,10 @@ def _variables(job: Members, reader: Reader) -> set[str]:
         else:
             check_variable(name, node, path, reader)
         if isinstance(node.value, str) and _too_long(f"{name}={node.value}"):
-            message = f"the variable is longer than {MAX_ARGUMENT} bytes; Linux cannot start a program with it"
-            reader.warn("long-variable", path, message, "Put the data into dataDir and name it in the variable.")
+            message = Text(
+                "the variable is longer than {most} bytes; Linux cannot start a program with it", most=MAX_ARGUMENT
+            )
+            reader.warn("long-variable", path, message, Text("Put the data into dataDir and name it in the variable."))
     return flags
 
 
@@ -295,8 +307,8 @@ def _check_secret_env(secret: Mapping[str, Node], given: Mapping[str, Node], rea
     """A variable has one value: that of jobEnvs, or a secret."""
     for name, node in secret.items():
         if name in given:
-            message = f"the variable {shown(name)} is also in jobEnvs"
-            reader.fault((*SECRET_ENV, name), node.key_at, message, "Keep one of the two.")
+            message = Text("the variable {name} is also in jobEnvs", name=shown(name))
+            reader.fault((*SECRET_ENV, name), node.key_at, message, Text("Keep one of the two."))
 
 
 def _own(job: Members, reader: Reader) -> Members | None:
@@ -315,13 +327,13 @@ def _check_totals(job: Members, roles: Sequence[TaskRole], reader: Reader) -> No
         return
     total = sum(role.instances for role in roles)
     if total > MAX_TASKS:
-        message = f"the job has {total} tasks, more than {MAX_TASKS}"
-        reader.fault(("taskRoles",), job.at("taskRoles"), message, "Lower taskNumber, or split the job.")
+        message = Text("the job has {total} tasks, more than {most}", total=total, most=MAX_TASKS)
+        reader.fault(("taskRoles",), job.at("taskRoles"), message, Text("Lower taskNumber, or split the job."))
     limit = job.integer("killAllOnCompletedTaskNumber")
     if limit is not None and roles and limit > total:
         name = "killAllOnCompletedTaskNumber"
-        message = f"{name} ({limit}) is more than the job's {total} tasks"
-        reader.fault((name,), job.at(name), message, f"Use a number from 0 (off) to {total}.")
+        message = Text("{name} ({limit}) is more than the job's {total} tasks", name=name, limit=limit, total=total)
+        reader.fault((name,), job.at(name), message, Text("Use a number from 0 (off) to {total}.", total=total))
 
 
 def _dialect(job: Members, roles: Sequence[Members], *, scm: bool) -> Dialect:
@@ -346,5 +358,5 @@ def _warn_obsolete(job: Members, dialect: Dialect, reader: Reader) -> None:
     """OpenPAI v1 calls killAllOnCompletedTaskNumber obsolete from 0.7.2 on; QIZHI knows nothing else."""
     name = "killAllOnCompletedTaskNumber"
     if job.given(name) and dialect is not Dialect.QIZHI:
-        hint = "Say minFailedTaskCount and minSucceededTaskCount in the task roles instead."
-        reader.warn("obsolete-field", (name,), f"{name} is obsolete; it is still followed", hint)
+        hint = Text("Say minFailedTaskCount and minSucceededTaskCount in the task roles instead.")
+        reader.warn("obsolete-field", (name,), Text("{name} is obsolete; it is still followed", name=name), hint)

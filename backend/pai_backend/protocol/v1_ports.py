@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from pai_backend.model.spec import PortSpec
-from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
+from pai_backend.model.text import Text
+from pai_backend.protocol.field_table import Field, FieldKind, Table
+from pai_backend.protocol.fields import Members, Path, Reader
 from pai_backend.protocol.position import shown
 
 IMPLICIT_PORTS: Final = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
@@ -21,22 +23,21 @@ MAX_LABELS: Final = 256
 LAST_PORT: Final = 65535
 
 _LABEL = re.compile(r"[A-Za-z0-9._~]+")
-_RANDOM = "use 0 for ports chosen at random."
 PORT: Final = Table(
-    "a port list entry",
+    Text("a port list entry"),
     {
         "label": Field(
             FieldKind.TEXT,
             required=True,
             pattern=_LABEL,
-            allowed="letters, digits, '.', '_' and '~'",
+            allowed=Text("letters, digits, '.', '_' and '~'"),
             longest=255,
             empty=False,
         ),
         "beginAt": Field(FieldKind.INTEGER, default=0, low=0, high=LAST_PORT),
         "portNumber": Field(FieldKind.INTEGER, default=1, low=1, high=LAST_PORT),
     },
-    elsewhere={"port": 'Did you mean "beginAt"?', "name": 'Did you mean "label"?'},
+    elsewhere={"port": Text('Did you mean "beginAt"?'), "name": Text('Did you mean "label"?')},
 )
 
 
@@ -55,15 +56,15 @@ def read(role: Members, reader: Reader, port: Make = make) -> tuple[PortSpec, ..
         return IMPLICIT_PORTS
     path = (*role.path, "portList")
     if len(nodes) > MAX_LABELS:
-        message = f"{len(nodes)} entries in a port list, more than {MAX_LABELS}"
-        reader.fault(path, role.at("portList"), message, "Use portNumber for many ports of one label.")
+        message = Text("{count} entries in a port list, more than {most}", count=len(nodes), most=MAX_LABELS)
+        reader.fault(path, role.at("portList"), message, Text("Use portNumber for many ports of one label."))
         return None
     entries = [
         members
         for number, node in enumerate(nodes)
         if (members := reader.members(node, (*path, number), PORT)) is not None
     ]
-    reader.distinct(entries, "label", "port list entry")
+    reader.distinct(entries, "label", Text("port list entry"))
     ports: list[PortSpec] = []
     ranges = Ranges(reader)
     for entry in entries:
@@ -89,14 +90,26 @@ class Ranges:
     def add(self, path: Path, at: int, label: str, first: int, last: int) -> None:
         """Add a range; one that is no range of ports, or overlaps one added before, is a fault at ``path``."""
         if last > LAST_PORT:
-            message = f"the ports {first} to {last} go beyond {LAST_PORT}"
-            self._reader.fault(path, at, message, f"Begin lower, ask for fewer, or {_RANDOM}")
+            message = Text(
+                "the ports {first} to {last} go beyond {last_port}", first=first, last=last, last_port=LAST_PORT
+            )
+            self._reader.fault(
+                path, at, message, Text("Begin lower, ask for fewer, or use 0 for ports chosen at random.")
+            )
             return
         place = bisect_left(self._taken, (first, last, label))
         for other_first, other_last, other in self._taken[max(place - 1, 0) : place + 1]:
             if first <= other_last and other_first <= last:
-                taken = f"those of label {shown(other)} ({other_first} to {other_last})"
-                message = f"the ports {first} to {last} overlap {taken}"
-                self._reader.fault(path, at, message, f"Give each label its own range, or {_RANDOM}")
+                message = Text(
+                    "the ports {first} to {last} overlap those of label {label} ({other_first} to {other_last})",
+                    first=first,
+                    last=last,
+                    label=shown(other),
+                    other_first=other_first,
+                    other_last=other_last,
+                )
+                self._reader.fault(
+                    path, at, message, Text("Give each label its own range, or use 0 for ports chosen at random.")
+                )
                 return
         self._taken.insert(place, (first, last, label))

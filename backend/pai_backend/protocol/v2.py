@@ -18,9 +18,11 @@ from functools import partial
 from typing import Any, Final
 
 from pai_backend.model.spec import Dialect, JobSpec, TaskRole
+from pai_backend.model.text import Text
 from pai_backend.model.user_secret import SecretUse
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Members, Path, Reader, kind_of
+from pai_backend.protocol.field_table import kind_of
+from pai_backend.protocol.fields import Members, Path, Reader
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.plugins import KEY, Plugin, plugins_of
 from pai_backend.protocol.position import shown
@@ -95,8 +97,8 @@ class _Names:
             if new != key and new not in node.value:
                 self.found = True
                 if self.reader.room_for_warning():
-                    message = f"{shown(key)} is read as {new}"
-                    self.reader.warn("draft-name", (*path, key), message, f"Write {new}.")
+                    message = Text("{key} is read as {new}", key=shown(key), new=new)
+                    self.reader.warn("draft-name", (*path, key), message, Text("Write {new}.", new=new))
                 members[new] = member
             else:
                 members[key] = member
@@ -151,12 +153,12 @@ class _Names:
         return Node({**node.value, name: self.renamed(inner, (*path, name), names)}, node.at, node.key_at)
 
 
-LIMITS: Final[Sequence[tuple[tuple[str, ...], int, str]]] = (
-    (("taskRoles",), 1_000, "Use instances for equal tasks, or split the job."),
-    (("prerequisites",), 500, "Several roles may choose the same prerequisite."),
-    (("deployments",), 100, "Keep those that are used."),
-    (("extras", KEY), 32, "Put the commands of several plugins into one."),
-    (("extras", "storages"), 100, "Mount fewer storages."),
+LIMITS: Final[Sequence[tuple[tuple[str, ...], int, Text]]] = (
+    (("taskRoles",), 1_000, Text("Use instances for equal tasks, or split the job.")),
+    (("prerequisites",), 500, Text("Several roles may choose the same prerequisite.")),
+    (("deployments",), 100, Text("Keep those that are used.")),
+    (("extras", KEY), 32, Text("Put the commands of several plugins into one.")),
+    (("extras", "storages"), 100, Text("Mount fewer storages.")),
 )
 """What a job may have of each: what keeps a document of many small parts cheap to read."""
 
@@ -220,7 +222,9 @@ def _is_too_large(root: Node, reader: Reader) -> bool:
         for step in path:
             node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
         if node is not None and isinstance(node.value, dict | list) and len(node.value) > limit:
-            message = f"{path[-1]} has {len(node.value)} members, more than {limit}"
+            message = Text(
+                "{path} has {count} members, more than {limit}", path=path[-1], count=len(node.value), limit=limit
+            )
             reader.fault(path, node.at, message, hint)
             return True
     return False
@@ -231,8 +235,8 @@ def _is_mixed(root: Node, reader: Reader) -> bool:
     members = root.value if isinstance(root.value, dict) else {}
     if "jobName" not in members or "name" in members or "protocolVersion" not in members:
         return False
-    message = "protocolVersion says OpenPAI v2, but jobName is a field of v1"
-    hint = "Remove protocolVersion, or write the job with name, prerequisites and taskRoles as v2 has them."
+    message = Text("protocolVersion says OpenPAI v2, but jobName is a field of v1")
+    hint = Text("Remove protocolVersion, or write the job with name, prerequisites and taskRoles as v2 has them.")
     reader.fault(("protocolVersion",), members["protocolVersion"].key_at, message, hint)
     return True
 
@@ -241,16 +245,18 @@ def _check_kind(job: Members, reader: Reader) -> None:
     """The protocol's version and the word ``job``; parts that say what kind of document this is."""
     version = _node(job, "protocolVersion")
     if version is None:
-        hint = "Write protocolVersion: 2."
-        reader.fault(("protocolVersion",), job.node.at, "protocolVersion is missing", hint)
+        hint = Text("Write protocolVersion: 2.")
+        reader.fault(("protocolVersion",), job.node.at, Text("protocolVersion is missing"), hint)
     elif version.value not in (2, "2") and not isinstance(version.value, Unreadable):
-        hint = "Write protocolVersion: 2, or leave it out and write the job as OpenPAI v1 JSON."
-        reader.fault(("protocolVersion",), version.at, "only protocolVersion 2 is known", hint)
+        hint = Text("Write protocolVersion: 2, or leave it out and write the job as OpenPAI v1 JSON.")
+        reader.fault(("protocolVersion",), version.at, Text("only protocolVersion 2 is known"), hint)
     kind = job.text("type")
     if not job.given("type"):
-        reader.fault(("type",), job.node.at, "type is missing", "Write type: job.")
+        reader.fault(("type",), job.node.at, Text("type is missing"), Text("Write type: job."))
     elif kind is not None and kind != "job":
-        reader.fault(("type",), job.at("type"), "only documents of type job can be submitted", "Write type: job.")
+        reader.fault(
+            ("type",), job.at("type"), Text("only documents of type job can be submitted"), Text("Write type: job.")
+        )
 
 
 def _has_secrets(node: Node | None, reader: Reader) -> bool:
@@ -259,8 +265,8 @@ def _has_secrets(node: Node | None, reader: Reader) -> bool:
         return True
     if isinstance(node.value, Unreadable):
         return False
-    hint = "Write name: value lines; the values of a document from elsewhere may have been masked."
-    reader.fault(("secrets",), node.at, f"secrets must be an object, not {kind_of(node)}", hint)
+    hint = Text("Write name: value lines; the values of a document from elsewhere may have been masked.")
+    reader.fault(("secrets",), node.at, Text("secrets must be an object, not {given}", given=kind_of(node)), hint)
     return False
 
 
@@ -271,7 +277,9 @@ def _roles(job: Members, prerequisites: Prerequisites, extras: Extras, reading: 
     deployed = _deployed(job, given, reading)
     if not given:
         if isinstance(job.values["taskRoles"], Node):
-            reader.fault(("taskRoles",), job.at("taskRoles"), "taskRoles is empty", "Add at least one task role.")
+            reader.fault(
+                ("taskRoles",), job.at("taskRoles"), Text("taskRoles is empty"), Text("Add at least one task role.")
+            )
         return ()
     made = plugins_of((one for kind in prerequisites.kinds.values() for one in kind.values()), reading)
     image, board = _image_of_first(job, prerequisites), _board((*made.values(), *extras.plugins), list(given))
@@ -285,8 +293,8 @@ def _roles(job: Members, prerequisites: Prerequisites, extras: Extras, reading: 
             roles.append(role)
     total = sum(role.instances for role in roles)
     if total > MAX_TASKS:
-        message = f"the job has {total} tasks, more than {MAX_TASKS}"
-        reader.fault(("taskRoles",), job.at("taskRoles"), message, "Lower instances, or split the job.")
+        message = Text("the job has {total} tasks, more than {most}", total=total, most=MAX_TASKS)
+        reader.fault(("taskRoles",), job.at("taskRoles"), message, Text("Lower instances, or split the job."))
     return tuple(roles)
 
 
@@ -326,23 +334,33 @@ def _deployed(job: Members, roles: Mapping[str, Node], reading: Reading) -> dict
         name = deployment.text("name")
         if name is not None and name in found:
             path = (*deployment.path, "name")
-            message = f"another deployment is already called {shown(name)}"
-            reading.reader.fault(path, deployment.at("name"), message, "Give each deployment its own name.")
+            message = Text("another deployment is already called {name}", name=shown(name))
+            reading.reader.fault(path, deployment.at("name"), message, Text("Give each deployment its own name."))
         added = _deployment_roles(deployment, roles, reading)
         found.setdefault(name or "", added)
     if active and active not in found:
         at = job.entries("defaults")["deployment"].at
-        reading.no_such(("defaults", "deployment"), at, "{} is not a deployment of this job", active, found)
+        reading.no_such(
+            ("defaults", "deployment"),
+            at,
+            Text("{name} is not a deployment of this job", name=shown(active)),
+            active,
+            found,
+        )
     return found.get(active or "", {}) if active else {}
 
 
 def _deployment_roles(deployment: Members, roles: Mapping[str, Node], reading: Reading) -> dict[str, Deployed]:
     added = {}
-    reading.not_empty(deployment, "taskRoles", "Name a task role of this job, with its preCommands or postCommands.")
+    reading.not_empty(
+        deployment, "taskRoles", Text("Name a task role of this job, with its preCommands or postCommands.")
+    )
     for name, node in deployment.entries("taskRoles").items():
         path = (*deployment.path, "taskRoles", name)
         if name not in roles:
-            reading.no_such(path, node.key_at, "{} is not a task role of this job", name, roles)
+            reading.no_such(
+                path, node.key_at, Text("{name} is not a task role of this job", name=shown(name)), name, roles
+            )
         if node.value is None:
             continue
         members = reading.reader.members(node, path, tables.DEPLOYED)
@@ -357,21 +375,26 @@ def _warn(job: Members, roles: Sequence[TaskRole], extras: Extras, reader: Reade
     given = job.entries("taskRoles")
     silent = [role.name for role in roles if not _says_when_done(given[role.name])] if len(roles) > 1 else []
     if silent:
-        message = (
-            f"the first role to finish completely ends the job, and the others are stopped: {shown(silent[0])} "
-            "has no minSucceededInstances"
+        message = Text(
+            "the first role to finish completely ends the job, and the others are stopped: "
+            "{silent} has no minSucceededInstances",
+            silent=shown(silent[0]),
         )
-        hint = "Write minSucceededInstances: -1 in the completion of roles that others must not wait for or end with."
+        hint = Text(
+            "Write minSucceededInstances: -1 in the completion of roles that others must not wait for or end with."
+        )
         reader.warn("first-role-ends-job", ("taskRoles", silent[0]), message, hint)
     if extras.scheduling.gang_allocation:
         retried = next((role.name for role in roles if role.task_retry_count), None)
         if retried is not None:
             path = ("taskRoles", retried, "taskRetryCount")
-            hint = "Write jobRetryCount, or extras.gangAllocation: false for tasks that run alone."
-            reader.warn("task-retry-unused", path, "taskRetryCount is followed only without gang allocation", hint)
+            hint = Text("Write jobRetryCount, or extras.gangAllocation: false for tasks that run alone.")
+            reader.warn(
+                "task-retry-unused", path, Text("taskRetryCount is followed only without gang allocation"), hint
+            )
     elif (barred := next((role.name for role in roles if role.ssh.barrier), None)) is not None:
-        hint = "Remove sshbarrier, or gangAllocation: false."
-        message = "tasks that start one by one do not wait for each other at the SSH barrier"
+        hint = Text("Remove sshbarrier, or gangAllocation: false.")
+        message = Text("tasks that start one by one do not wait for each other at the SSH barrier")
         reader.warn("barrier-without-gang", ("taskRoles", barred), message, hint)
 
 

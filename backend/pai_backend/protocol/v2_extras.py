@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pai_backend.model.spec import PriorityClass, Scheduling, StorageMount
+from pai_backend.model.text import Text
 from pai_backend.protocol import plugins
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Table, kind_of
+from pai_backend.protocol.field_table import Field, FieldKind, Table, kind_of
+from pai_backend.protocol.fields import Members, Path
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.mounts import Mount, distinct, mount
 from pai_backend.protocol.plugins import Plugin
@@ -22,7 +24,9 @@ from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_prerequisites import Reading
 
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
-_NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(FieldKind.ANY)), open=True)
+_NOTIFICATION = Table(
+    Text("jobStatusChangeNotification"), dict.fromkeys(NOTIFICATIONS, Field(FieldKind.ANY)), open=True
+)
 _HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
 READ: Final = frozenset(
     (_HIVED, _OLD_HIVED, plugins.KEY, "gangAllocation", "storages", "jobStatusChangeNotification", "submitFrom")
@@ -84,16 +88,16 @@ def _hived(
         return Scheduling(), {}
     path: Path = ("extras", name)
     if name == _OLD_HIVED:
-        hint = "OpenPAI itself follows hivedScheduler only, and ignores this spelling."
-        reading.reader.warn("lower-case-hivedscheduler", path, "hivedscheduler is read as hivedScheduler", hint)
+        hint = Text("OpenPAI itself follows hivedScheduler only, and ignores this spelling.")
+        reading.reader.warn("lower-case-hivedscheduler", path, Text("hivedscheduler is read as hivedScheduler"), hint)
     elif _OLD_HIVED in given:
         at = given[_OLD_HIVED].key_at
-        hint = "Keep one of the two."
-        reading.reader.fault(("extras", _OLD_HIVED), at, "hivedscheduler and hivedScheduler are both given", hint)
+        hint = Text("Keep one of the two.")
+        reading.reader.fault(("extras", _OLD_HIVED), at, Text("hivedscheduler and hivedScheduler are both given"), hint)
     members = reading.reader.members(node, path, tables.HIVED)
     if members is None:
         return Scheduling(), {}
-    reading.not_empty(members, "taskRoles", "Name a task role of this job, or remove the field.")
+    reading.not_empty(members, "taskRoles", Text("Name a task role of this job, or remove the field."))
     scheduling = Scheduling(
         priority_class=_priority(members, reading),
         lazy_preemption=reading.flag(members, "lazyPreemptionEnable", False),
@@ -102,8 +106,8 @@ def _hived(
         within_one_cell=members.text("withinOneCell") or None,
     )
     if scheduling.gang_release:
-        hint = "Remove it: the places of a gang are free again as its tasks end, one by one."
-        reading.reader.warn("gang-release-unused", (*path, "gangReleaseEnable"), "it has no effect here", hint)
+        hint = Text("Remove it: the places of a gang are free again as its tasks end, one by one.")
+        reading.reader.warn("gang-release-unused", (*path, "gangReleaseEnable"), Text("it has no effect here"), hint)
     return scheduling, _hived_roles(members, roles, reading)
 
 
@@ -114,8 +118,8 @@ def _priority(members: Members, reading: Reading) -> PriorityClass | None:
     if word in tuple(PriorityClass):
         return PriorityClass(word)
     path = (*members.path, "jobPriorityClass")
-    hint = f"Write one of {', '.join(PriorityClass)}."
-    reading.reader.fault(path, members.at("jobPriorityClass"), "no such priority class", hint)
+    hint = Text("Write one of {classes}.", classes=", ".join(PriorityClass))
+    reading.reader.fault(path, members.at("jobPriorityClass"), Text("no such priority class"), hint)
     return None
 
 
@@ -126,7 +130,9 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
     for name, node in hived.entries("taskRoles").items():
         path = (*hived.path, "taskRoles", name)
         if name not in roles:
-            reading.no_such(path, node.key_at, "{} is not a task role of this job", name, roles)
+            reading.no_such(
+                path, node.key_at, Text("{name} is not a task role of this job", name=shown(name)), name, roles
+            )
         if node.value is None:
             continue
         members = reading.reader.members(node, path, tables.HIVED_ROLE, keep_unknown=True)
@@ -139,13 +145,15 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
             within_one_cell=members.text("withinOneCell") or None,
         )
         if one.sku_type and one.pinned_cell_id:
-            message = "a SKU type and a pinned cell are both given; only one is allowed"
-            reading.reader.fault(path, node.key_at, message, "Remove one of the two.")
+            message = Text("a SKU type and a pinned cell are both given; only one is allowed")
+            reading.reader.fault(path, node.key_at, message, Text("Remove one of the two."))
         if one.affinity_group is not None:
             first = groups.setdefault(one.affinity_group, one)
             if (one.sku_type, one.pinned_cell_id) != (first.sku_type, first.pinned_cell_id):
-                message = f"the roles of affinity group {shown(one.affinity_group)} ask for different cells"
-                reading.reader.fault(path, node.key_at, message, "Give them the same skuType or pinnedCellId.")
+                message = Text(
+                    "the roles of affinity group {group} ask for different cells", group=shown(one.affinity_group)
+                )
+                reading.reader.fault(path, node.key_at, message, Text("Give them the same skuType or pinnedCellId."))
         found[name] = one
     return found
 
@@ -158,14 +166,14 @@ def _check_within(
     named = {name: role for name, role in roles.items() if role.within_one_cell is not None}
     if not gang and (scheduling.within_one_cell is not None or named):
         place = (*path, "taskRoles", next(iter(named)), "withinOneCell") if named else (*path, "withinOneCell")
-        message = "tasks that start one by one are not placed together, so no cell can be chosen for all of them"
-        reading.reader.fault(place, _at(given, place), message, "Remove it, or gangAllocation: false.")
+        message = Text("tasks that start one by one are not placed together, so no cell can be chosen for all of them")
+        reading.reader.fault(place, _at(given, place), message, Text("Remove it, or gangAllocation: false."))
     elif any(role.affinity_group is not None for role in roles.values()):
         for name, role in named.items():
             if role.affinity_group is None:
                 place = (*path, "taskRoles", name, "withinOneCell")
-                message = "other roles name affinity groups, so each task of this one is placed by itself"
-                hint = "Give the role an affinityGroupName too, or remove withinOneCell."
+                message = Text("other roles name affinity groups, so each task of this one is placed by itself")
+                hint = Text("Give the role an affinityGroupName too, or remove withinOneCell.")
                 reading.reader.fault(place, _at(given, place), message, hint)
 
 
@@ -182,7 +190,12 @@ def _either(members: Members, name: str, old: str, reading: Reading) -> str | No
     """A field of two spellings, of which one may be used."""
     if members.text(name) and members.text(old):
         path = (*members.path, old)
-        reading.reader.fault(path, members.at(old), f"{old} and {name} are both given", f"Keep {name} alone.")
+        reading.reader.fault(
+            path,
+            members.at(old),
+            Text("{old} and {name} are both given", old=old, name=name),
+            Text("Keep {name} alone.", name=name),
+        )
     return members.text(name) or members.text(old) or None
 
 
@@ -192,12 +205,17 @@ def _storages(node: Node | None, reading: Reading) -> tuple[Mount, ...]:
     if node is None or node.value is None or isinstance(node.value, Unreadable):
         return ()
     if not isinstance(node.value, list):
-        reading.reader.fault(path, node.at, f"storages must be a list, not {kind_of(node)}", "Write - name: lines.")
+        reading.reader.fault(
+            path,
+            node.at,
+            Text("storages must be a list, not {given}", given=kind_of(node)),
+            Text("Write - name: lines."),
+        )
         return ()
     if not node.value:
-        hint = "Name the storages that the job needs."
+        hint = Text("Name the storages that the job needs.")
         reading.reader.warn(
-            "no-default-storage", path, "an empty list asks for default storages, but this site has none", hint
+            "no-default-storage", path, Text("an empty list asks for default storages, but this site has none"), hint
         )
     found = []
     for number, item in enumerate(node.value):
@@ -225,5 +243,7 @@ def _submit_from(node: Node | None, reading: Reading) -> str:
     if isinstance(node.value, str):
         return node.value
     path = ("extras", "submitFrom")
-    reading.reader.fault(path, node.at, f"submitFrom must be text, not {kind_of(node)}", "Put it in quotes.")
+    reading.reader.fault(
+        path, node.at, Text("submitFrom must be text, not {given}", given=kind_of(node)), Text("Put it in quotes.")
+    )
     return ""

@@ -13,8 +13,10 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from pai_backend.model.spec import ImageAuth
+from pai_backend.model.text import Text
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Members, Path, Reader, kind_of
+from pai_backend.protocol.field_table import kind_of
+from pai_backend.protocol.fields import Members, Path, Reader
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Template, Values, values_of
@@ -67,21 +69,25 @@ class Reading:
             if isinstance(node.value, str):
                 found.append(Located(node, path))
             elif not isinstance(node.value, Unreadable):
-                message = f"{name}[{number}] must be text, not {kind_of(node)}"
+                message = Text(
+                    "{name}[{number}] must be text, not {given}", name=name, number=number, given=kind_of(node)
+                )
                 self.reader.fault(path, node.at, message, _text_remedy(node))
         return tuple(found)
 
     def commands(self, owner: Members, name: str) -> tuple[Located, ...]:
         """Like :meth:`texts`, of a list that must not be empty when it is there."""
         if owner.given(name) and not owner.items(name) and isinstance(owner.values[name], Node):
-            self.reader.fault((*owner.path, name), owner.at(name), f"{name} is empty", "Add a command.")
+            self.reader.fault(
+                (*owner.path, name), owner.at(name), Text("{name} is empty", name=name), Text("Add a command.")
+            )
         return self.texts(owner, name)
 
-    def not_empty(self, owner: Members, name: str, hint: str) -> None:
+    def not_empty(self, owner: Members, name: str, hint: Text) -> None:
         """A fault for a list or object without members."""
         node = owner.values[name]
         if isinstance(node, Node) and isinstance(node.value, dict | list) and not node.value:
-            self.reader.fault((*owner.path, name), node.at, f"{name} is empty", hint)
+            self.reader.fault((*owner.path, name), node.at, Text("{name} is empty", name=name), hint)
 
     def is_null(self, owner: Members, name: str) -> bool:
         """Whether the field is there and empty."""
@@ -91,8 +97,8 @@ class Reading:
         """The version of a component: text or a number."""
         node = owner.values["version"]
         if isinstance(node, Node) and isinstance(node.value, bool | list | dict):
-            message = f"version must be text or a number, not {kind_of(node)}"
-            self.reader.fault((*owner.path, "version"), node.at, message, "Put it in quotes.")
+            message = Text("version must be text or a number, not {given}", given=kind_of(node))
+            self.reader.fault((*owner.path, "version"), node.at, message, Text("Put it in quotes."))
 
     def flag(self, owner: Members, name: str, default: bool) -> bool:
         """A field that is true or false; ``default`` when it was left out or null."""
@@ -101,10 +107,10 @@ class Reading:
             return default
         return self.reader.boolean(node, (*owner.path, name))
 
-    def no_such(self, path: Path, at: int, message: str, word: str, known: Collection[str]) -> None:
-        """A fault for a name that the document does not have, which stands for ``{}`` in ``message``."""
+    def no_such(self, path: Path, at: int, message: Text, word: str, known: Collection[str]) -> None:
+        """A fault for a name that the document does not have; the hint is the one of ``known`` that resembles it."""
         if self.reader.room_for_fault():
-            self.reader.fault(path, at, message.format(shown(word)), nearest(word, known))
+            self.reader.fault(path, at, message, nearest(word, known))
 
     def use(self, plugin_lines: int, path: Path, at: int) -> bool:
         """Count lines of plugins that a role uses; False, and once a fault, when there are too many in all."""
@@ -113,26 +119,26 @@ class Reading:
         self.uses_left -= plugin_lines
         if self.uses_left >= 0:
             return True
-        message = f"the task roles use plugins with more than {MAX_USES} lines in all"
-        self.reader.fault(path, at, message, "Use fewer plugins, or put their commands into one script.")
+        message = Text("the task roles use plugins with more than {most} lines in all", most=MAX_USES)
+        self.reader.fault(path, at, message, Text("Use fewer plugins, or put their commands into one script."))
         return False
 
 
-def nearest(word: str, known: Collection[str]) -> str:
+def nearest(word: str, known: Collection[str]) -> Text:
     """The remedy for a misspelled name."""
     if not known:
-        return "The document has none."
+        return Text("The document has none.")
     some = list(known)[:_COMPARED]
     if len(word) <= 40 and (close := difflib.get_close_matches(word, some, n=1, cutoff=0.6)):
-        return f"Did you mean {shown(close[0])}?"
+        return Text("Did you mean {close}?", close=shown(close[0]))
     names = ", ".join(shown(name) for name in some[:10])
-    return f"Known here: {names}{', …' if len(known) > 10 else ''}."
+    return Text("Known here: {names}.", names=f"{names}, …" if len(known) > 10 else names)
 
 
-def _text_remedy(node: Node) -> str:
+def _text_remedy(node: Node) -> Text:
     if isinstance(node.value, dict):
-        return "YAML reads 'key: value' in it: put the line in quotes, or after | on lines of its own."
-    return "Remove the item, or write a text." if node.value is None else "Put it in quotes."
+        return Text("YAML reads 'key: value' in it: put the line in quotes, or after | on lines of its own.")
+    return Text("Remove the item, or write a text.") if node.value is None else Text("Put it in quotes.")
 
 
 IMAGE: Final = "dockerimage"
@@ -220,8 +226,10 @@ def read_prerequisites(job: Members, reading: Reading) -> Prerequisites:
             found.faulty |= _name(node)
             continue
         if one.name in found.kinds[one.kind]:
-            message = f"another prerequisite of type {one.kind} is already called {shown(one.name)}"
-            hint = "Give each prerequisite of a type its own name."
+            message = Text(
+                "another prerequisite of type {kind} is already called {one}", kind=one.kind, one=shown(one.name)
+            )
+            hint = Text("Give each prerequisite of a type its own name.")
             reading.reader.fault((*one.path, "name"), one.members.at("name"), message, hint)
         found.kinds[one.kind].setdefault(one.name, one)
     _check_required(found, reading)
@@ -238,8 +246,8 @@ def _read(node: Node, path: Path, reading: Reading) -> Prerequisite | None:
         return None
     reading.check_version(members)
     if kind_text not in KINDS:
-        hint = f"Write one of {', '.join(KINDS)}."
-        reading.reader.fault((*path, "type"), members.at("type"), "no such type of prerequisite", hint)
+        hint = Text("Write one of {kinds}.", kinds=", ".join(KINDS))
+        reading.reader.fault((*path, "type"), members.at("type"), Text("no such type of prerequisite"), hint)
         return None
     requires = reading.texts(members, "require")
     if kind_text == IMAGE:
@@ -289,8 +297,8 @@ def _image(members: Members, reading: Reading) -> str:
         return ""
     image = reading.template.fill(node, (*members.path, "uri"))
     if any(char.isspace() for char in image) and "<%" not in image:
-        message = "uri holds a space"
-        reading.reader.fault((*members.path, "uri"), node.at, message, "Use characters without spaces only.")
+        message = Text("uri holds a space")
+        reading.reader.fault((*members.path, "uri"), node.at, message, Text("Use characters without spaces only."))
     return image
 
 
@@ -329,15 +337,15 @@ def _password(node: Node, path: Path, reading: Reading) -> str:
     place, template = (*path, "auth", "password"), reading.template
     text = node.value if isinstance(node.value, str) else template.written(node)
     if template.names_all(text):
-        hint = "Put the password into secrets, and write <% $secrets.name %> here."
-        reading.reader.fault(place, node.at, "all parameters together are not a password", hint)
+        hint = Text("Put the password into secrets, and write <% $secrets.name %> here.")
+        reading.reader.fault(place, node.at, Text("all parameters together are not a password"), hint)
         return ""
     filled = template.fill(node, place)
     if template.exhausted or template.is_only_secrets(text):
         return filled
     if own := template.users_among(text):
-        hint = f"Put all of it into {shown(own)}, or into secrets of the document."
-        message = "a password cannot be text beside a secret that the document does not have"
+        hint = Text("Put all of it into {own}, or into secrets of the document.", own=shown(own))
+        message = Text("a password cannot be text beside a secret that the document does not have")
         reading.reader.fault(place, node.at, message, hint)
         return ""
     name = f"auth_{path[-1]}_password"
@@ -345,9 +353,10 @@ def _password(node: Node, path: Path, reading: Reading) -> str:
         name += "_"
     whole = template.revealed(text, node, place)
     reading.secrets[name] = whole
-    what = "the password itself stands" if whole == (filled or text) else "a part of the password stands"
-    hint = "Put all of it into secrets, and write <% $secrets.name %> here."
-    reading.reader.warn("literal-password", place, f"{what} here", hint)
+    is_whole = whole == (filled or text)
+    message = Text("the password itself stands here") if is_whole else Text("a part of the password stands here")
+    hint = Text("Put all of it into secrets, and write <% $secrets.name %> here.")
+    reading.reader.warn("literal-password", place, message, hint)
     return f"<% $secrets.{name} %>"
 
 
@@ -358,10 +367,12 @@ def _check_uri(kind: str, members: Members, reading: Reading) -> None:
         return
     path = (*members.path, "uri")
     if not isinstance(node.value, list):
-        reading.reader.fault(path, node.at, f"uri must be text, not {kind_of(node)}", "Put it in quotes.")
+        reading.reader.fault(
+            path, node.at, Text("uri must be text, not {given}", given=kind_of(node)), Text("Put it in quotes.")
+        )
     elif kind != "data":
-        message = f"only data may have a list of uris, not {kind}"
-        reading.reader.fault(path, node.at, message, "Write one text, or several prerequisites.")
+        message = Text("only data may have a list of uris, not {kind}", kind=kind)
+        reading.reader.fault(path, node.at, message, Text("Write one text, or several prerequisites."))
     else:
         listed = Members(members.node, members.path, {"uri": node})
         reading.texts(listed, "uri")
@@ -374,7 +385,13 @@ def _check_required(found: Prerequisites, reading: Reading) -> None:
         for text in one.requires:
             name = str(text.node.value)
             if not found.named(name) and name not in found.faulty:
-                reading.no_such(text.path, text.node.at, "{} is not a prerequisite of this job", name, found.names())
+                reading.no_such(
+                    text.path,
+                    text.node.at,
+                    Text("{name} is not a prerequisite of this job", name=shown(name)),
+                    name,
+                    found.names(),
+                )
     graph = {
         name: [str(text.node.value) for one in found.named(name) for text in one.requires] for name in found.names()
     }
@@ -384,5 +401,7 @@ def _check_required(found: Prerequisites, reading: Reading) -> None:
         circle: list[str] = error.args[1]  # the last is the first again
         one = found.named(circle[0])[0]
         names = ", ".join(shown(name) for name in circle[1:6])
-        message = f"these prerequisites require each other: {names}"
-        reading.reader.fault((*one.path, "require"), one.members.at("require"), message, "Remove one of the names.")
+        message = Text("these prerequisites require each other: {names}", names=names)
+        reading.reader.fault(
+            (*one.path, "require"), one.members.at("require"), message, Text("Remove one of the names.")
+        )

@@ -17,12 +17,15 @@ from functools import lru_cache
 from typing import Final
 
 from pai_backend.model.spec import Completion, PortSpec, Resources, SshOptions, TaskRole
+from pai_backend.model.text import Text
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Members, Path, Table, kind_of
+from pai_backend.protocol.field_table import Table, kind_of
+from pai_backend.protocol.fields import Members, Path
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.own_fields import MAX_NAME
 from pai_backend.protocol.plugin_shell import TENSORBOARD_LABEL, ssh_barrier, tolerant
 from pai_backend.protocol.plugins import Plugin, shell_after, shell_before
+from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Chosen
 from pai_backend.protocol.v1 import MAX_ARGUMENT
 from pai_backend.protocol.v1_ports import IMPLICIT_PORTS
@@ -59,7 +62,7 @@ def used_plugins(
         named = prerequisites.named(word)
         wanted += named
         if not named and word not in prerequisites.faulty:
-            message = "{} is not a prerequisite of this job"
+            message = Text("{name} is not a prerequisite of this job", name=shown(word))
             reading.no_such(text.path, text.node.at, message, word, prerequisites.names())
     needed = prerequisites.with_required(dict.fromkeys(wanted))
     found = [made[one] for one in needed if one in made]
@@ -120,11 +123,11 @@ def command(
     whole = "\n".join(piece for piece in pieces if piece)
     if not whole:
         if own:
-            reading.reader.fault(path, node.at, "there is nothing to run", "Write a command.")
+            reading.reader.fault(path, node.at, Text("there is nothing to run"), Text("Write a command."))
         return None
     if len(whole) > MAX_ARGUMENT // 4 and len(whole.encode()) > MAX_ARGUMENT:
-        message = f"the command is longer than {MAX_ARGUMENT} bytes; Linux cannot start it"
-        hint = "Put the script into the image or the data and call it from the command."
+        message = Text("the command is longer than {most} bytes; Linux cannot start it", most=MAX_ARGUMENT)
+        hint = Text("Put the script into the image or the data and call it from the command.")
         reading.reader.warn("long-command", path, message, hint)
     return whole
 
@@ -155,7 +158,7 @@ def read_role(name: str, node: Node, around: Surroundings) -> TaskRole | None:
     """The task role of that name, or None when a field of it is faulty (recorded)."""
     reading = around.reading
     path: Path = ("taskRoles", name)
-    _check_name(name, path, node.key_at, "a task role", reading)
+    _check_name(name, path, node.key_at, Text("a task role"), reading)
     role = reading.reader.members(node, path, tables.ROLE)
     if role is None:
         return None
@@ -200,13 +203,20 @@ def read_role(name: str, node: Node, around: Surroundings) -> TaskRole | None:
 _NO_HIVED = HivedRole()
 
 
-def _check_name(name: str, path: Path, at: int, what: str, reading: Reading) -> None:
+def _check_name(name: str, path: Path, at: int, what: Text, reading: Reading) -> None:
     """The name of a role or a port becomes part of names of environment variables and files."""
     if not tables.IDENTIFIER.fullmatch(name):
-        message = f"the name of {what} holds other characters than letters, digits and '_', or begins with a digit"
-        reading.reader.fault(path, at, message, "Choose a name like worker_1.")
+        message = Text(
+            "the name of {what} holds other characters than letters, digits and '_', or begins with a digit", what=what
+        )
+        reading.reader.fault(path, at, message, Text("Choose a name like worker_1."))
     elif len(name) > MAX_NAME:
-        reading.reader.fault(path, at, f"the name of {what} has {len(name)} characters", f"Use at most {MAX_NAME}.")
+        reading.reader.fault(
+            path,
+            at,
+            Text("the name of {what} has {count} characters", what=what, count=len(name)),
+            Text("Use at most {most}.", most=MAX_NAME),
+        )
 
 
 def _object(role: Members, name: str, table: Table, reading: Reading) -> Members | None:
@@ -230,7 +240,9 @@ def _chosen(role: Members, around: Surroundings) -> dict[str, Prerequisite]:
             continue
         if word in around.prerequisites.faulty:
             continue
-        message = f"{name} names {{}}, which is not a prerequisite of type {kind}"
+        message = Text(
+            "{field} names {name}, which is not a prerequisite of type {kind}", field=name, name=shown(word), kind=kind
+        )
         known = around.prerequisites.kinds[kind]
         around.reading.no_such((*role.path, name), role.at(name), message, word, known)
     return found
@@ -246,12 +258,20 @@ def _completion(role: Members, instances: int | None, reading: Reading) -> Compl
     if instances is not None:
         for name, count in (("minFailedInstances", failed), ("minSucceededInstances", succeeded)):
             if count is not None and count > instances:
-                message = f"{name} ({count}) is more than the role's {instances} instances: the rule never applies"
-                hint = "Lower it, or write -1 to say so."
+                message = Text(
+                    "{name} ({count}) is more than the role's {instances} instances: the rule never applies",
+                    name=name,
+                    count=count,
+                    instances=instances,
+                )
+                hint = Text("Lower it, or write -1 to say so.")
                 reading.reader.warn("unreachable-count", (*members.path, name), message, hint)
         if succeeded == 1 and instances > 1:
-            message = f"the first of {instances} instances to succeed ends the job; the others are stopped"
-            hint = f"Write {instances}, or -1 to wait for all tasks, if that is not meant."
+            message = Text(
+                "the first of {instances} instances to succeed ends the job; the others are stopped",
+                instances=instances,
+            )
+            hint = Text("Write {instances}, or -1 to wait for all tasks, if that is not meant.", instances=instances)
             reading.reader.warn("first-task-ends-job", (*members.path, "minSucceededInstances"), message, hint)
     return _rule(failed, succeeded)
 
@@ -259,15 +279,20 @@ def _completion(role: Members, instances: int | None, reading: Reading) -> Compl
 def _count(members: Members, name: str, v1_name: str, default: int | None, reading: Reading) -> int | None:
     """One counter. Upstream's early servers took any key here, and official examples use the names of v1."""
     if members.given(v1_name):
-        hint = f"Write {name}; v2 turns a rule off by -1."
-        message = f"{v1_name} is a name of v1" + ("; it is ignored" if members.given(name) else "; it is followed")
+        hint = Text("Write {name}; v2 turns a rule off by -1.", name=name)
+        if members.given(name):
+            message = Text("{name} is a name of v1; it is ignored", name=v1_name)
+        else:
+            message = Text("{name} is a name of v1; it is followed", name=v1_name)
         reading.reader.warn("v1-name", (*members.path, v1_name), message, hint)
         if not members.given(name):
             return members.integer(v1_name)
     count = members.integer(name)
     if count is None and members.given(name) and reading.draft:
-        hint = "Write -1 to switch a rule off; in v2 null means the default."
-        reading.reader.warn("draft-null", (*members.path, name), f"{name}: null switches the rule off", hint)
+        hint = Text("Write -1 to switch a rule off; in v2 null means the default.")
+        reading.reader.warn(
+            "draft-null", (*members.path, name), Text("{name}: null switches the rule off", name=name), hint
+        )
         return None
     if count == _OFF:
         return None
@@ -280,12 +305,17 @@ def _ports(needs: Members | None, board: bool, reading: Reading) -> tuple[PortSp
     path: Path
     if needs is not None and len(given) > MAX_LABELS:
         path = (*needs.path, "ports")
-        reading.reader.fault(path, needs.at("ports"), f"more than {MAX_LABELS} labels", "Ask for more ports of one.")
+        reading.reader.fault(
+            path,
+            needs.at("ports"),
+            Text("more than {most} labels", most=MAX_LABELS),
+            Text("Ask for more ports of one."),
+        )
         return ()
     ports = []
     for label, node in given.items():
         path = (*needs.path, "ports", label) if needs is not None else ()
-        _check_name(label, path, node.key_at, "a port", reading)
+        _check_name(label, path, node.key_at, Text("a port"), reading)
         ports.append(_port(label, _port_count(node, path, reading)))
     if board and TENSORBOARD_LABEL not in given:
         ports.append(_port(TENSORBOARD_LABEL, 1))
@@ -296,16 +326,16 @@ def _port_count(node: Node, path: Path, reading: Reading) -> int:
     if type(node.value) is int and 1 <= node.value <= 65_535:
         return node.value
     if node.value == 0 and reading.draft:
-        hint = "Write how many ports you need."
-        reading.reader.warn("draft-port", path, "0 ports: read as one port chosen at random", hint)
+        hint = Text("Write how many ports you need.")
+        reading.reader.warn("draft-port", path, Text("0 ports: read as one port chosen at random"), hint)
         return 1
     if isinstance(node.value, str) and _DIGITS.fullmatch(node.value):
-        reading.reader.warn("number-as-text", path, "a number written as text", "Write it without quotes.")
+        reading.reader.warn("number-as-text", path, Text("a number written as text"), Text("Write it without quotes."))
         return int(node.value)
     if not isinstance(node.value, Unreadable) and reading.reader.room_for_fault():
         what = f"{node.value}" if type(node.value) is int and abs(node.value) < 10**9 else kind_of(node)
-        message = f"how many ports must be a number from 1 to 65535, not {what}"
-        reading.reader.fault(path, node.at, message, "Write how many ports each task needs.")
+        message = Text("how many ports must be a number from 1 to 65535, not {given}", given=what)
+        reading.reader.fault(path, node.at, message, Text("Write how many ports each task needs."))
     return 1
 
 
@@ -334,7 +364,7 @@ def _resources(needs: Members | None, options: Members | None, reading: Reading)
         return None
     shm_mb = options.integer("shmMB") if options is not None else None
     if options is not None and shm_mb is not None and shm_mb > memory_mb and options.given("shmMB"):
-        message = f"shmMB ({shm_mb}) is more than memoryMB ({memory_mb})"
-        hint = "Shared memory is part of the memory: lower shmMB or raise memoryMB."
+        message = Text("shmMB ({shm}) is more than memoryMB ({memory})", shm=shm_mb, memory=memory_mb)
+        hint = Text("Shared memory is part of the memory: lower shmMB or raise memoryMB.")
         reading.reader.warn("shm-over-memory", (*options.path, "shmMB"), message, hint)
     return _needs(cpus, memory_mb, gpus, _DEFAULT_SHM_MB if shm_mb is None else shm_mb)

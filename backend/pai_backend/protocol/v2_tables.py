@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pai_backend.protocol.fields import Field, FieldKind, Table
+from pai_backend.model.text import Text
+from pai_backend.protocol.field_table import Field, FieldKind, Table
 from pai_backend.protocol.own_fields import MAX_NAME, MAX_PATH
 from pai_backend.protocol.v1 import MAX_TASKS
 
@@ -20,7 +21,7 @@ _NAME = Field(
     FieldKind.TEXT,
     required=True,
     pattern=re.compile(r"[A-Za-z0-9_-]+"),
-    allowed="letters, digits, '-' and '_'",
+    allowed=Text("letters, digits, '-' and '_'"),
     longest=MAX_NAME,
     empty=False,
 )
@@ -41,7 +42,7 @@ _ABOUT = {"version": _ANY, "contributor": _TEXT, "description": _TEXT}
 _CHOSEN = dict.fromkeys(("data", "output", "script"), _FILLED_WORD)
 
 JOB: Final = Table(
-    "the job",
+    Text("the job"),
     {
         "protocolVersion": _ANY,
         "name": _NAME,
@@ -57,18 +58,18 @@ JOB: Final = Table(
         "extras": _OBJECT,
     },
     elsewhere={
-        "jobName": 'Did you mean "name"?',
-        "retryCount": 'Did you mean "jobRetryCount"?',
-        "image": "Name it in a prerequisite of type dockerimage, and that one in the roles' dockerImage.",
-        "virtualCluster": "Move it into defaults ($.defaults.virtualCluster).",
-        "deployment": "Move it into defaults ($.defaults.deployment).",
-        "jobEnvs": "v2 has no jobEnvs: write export lines into commands; parameters may hold the values.",
-        "hivedScheduler": "Move it into extras ($.extras.hivedScheduler).",
-        "gpuType": "Move it to the role's entry in extras.hivedScheduler, as skuType.",
+        "jobName": Text('Did you mean "name"?'),
+        "retryCount": Text('Did you mean "jobRetryCount"?'),
+        "image": Text("Name it in a prerequisite of type dockerimage, and that one in the roles' dockerImage."),
+        "virtualCluster": Text("Move it into defaults ($.defaults.virtualCluster)."),
+        "deployment": Text("Move it into defaults ($.defaults.deployment)."),
+        "jobEnvs": Text("v2 has no jobEnvs: write export lines into commands; parameters may hold the values."),
+        "hivedScheduler": Text("Move it into extras ($.extras.hivedScheduler)."),
+        "gpuType": Text("Move it to the role's entry in extras.hivedScheduler, as skuType."),
     },
 )
 ROLE: Final = Table(
-    "a task role",
+    Text("a task role"),
     {
         "instances": Field(FieldKind.INTEGER, default=1, low=1, high=MAX_TASKS, nullable=True),
         "completion": _OBJECT,
@@ -81,19 +82,19 @@ ROLE: Final = Table(
         "commands": Field(FieldKind.LIST, required=True),
     },
     elsewhere={
-        "taskNumber": 'Did you mean "instances"?',
-        "command": 'Did you mean "commands"? It is a list of texts.',
-        "image": 'Did you mean "dockerImage"? It names a prerequisite.',
-        "shmMB": "Move it into extraContainerOptions.",
-        "infiniband": "Move it into extraContainerOptions.",
-        "ports": "Move it into resourcePerInstance.",
-        "cpu": "Move it into resourcePerInstance.",
-        "gpu": "Move it into resourcePerInstance.",
-        "memoryMB": "Move it into resourcePerInstance.",
-        "minFailedInstances": "Move it into completion.",
-        "minSucceededInstances": "Move it into completion.",
-        "preCommands": "Move it into a deployment, and name that in defaults.deployment.",
-        "postCommands": "Move it into a deployment, and name that in defaults.deployment.",
+        "taskNumber": Text('Did you mean "instances"?'),
+        "command": Text('Did you mean "commands"? It is a list of texts.'),
+        "image": Text('Did you mean "dockerImage"? It names a prerequisite.'),
+        "shmMB": Text("Move it into extraContainerOptions."),
+        "infiniband": Text("Move it into extraContainerOptions."),
+        "ports": Text("Move it into resourcePerInstance."),
+        "cpu": Text("Move it into resourcePerInstance."),
+        "gpu": Text("Move it into resourcePerInstance."),
+        "memoryMB": Text("Move it into resourcePerInstance."),
+        "minFailedInstances": Text("Move it into completion."),
+        "minSucceededInstances": Text("Move it into completion."),
+        "preCommands": Text("Move it into a deployment, and name that in defaults.deployment."),
+        "postCommands": Text("Move it into a deployment, and name that in defaults.deployment."),
     },
 )
 COMPLETION: Final = Table(
@@ -114,14 +115,14 @@ RESOURCES: Final = Table(
     "resourcePerInstance",
     {"cpu": _NEEDED, "memoryMB": Field(FieldKind.INTEGER, required=True, low=1), "gpu": _NEEDED, "ports": _OBJECT},
     elsewhere={
-        "cpuNumber": 'Did you mean "cpu"?',
-        "gpuNumber": 'Did you mean "gpu"?',
-        "memory": 'Did you mean "memoryMB"?',
-        "shmMB": "Move it into the role's extraContainerOptions.",
+        "cpuNumber": Text('Did you mean "cpu"?'),
+        "gpuNumber": Text('Did you mean "gpu"?'),
+        "memory": Text('Did you mean "memoryMB"?'),
+        "shmMB": Text("Move it into the role's extraContainerOptions."),
     },
 )
 IMAGE: Final = Table(
-    "a dockerimage prerequisite",
+    Text("a dockerimage prerequisite"),
     {
         "protocolVersion": _ANY,
         "name": _NAME,
@@ -141,7 +142,7 @@ IMAGE: Final = Table(
     },
 )
 OPEN: Final = Table(
-    "a prerequisite",
+    Text("a prerequisite"),
     {
         "name": _NAME,
         "type": Field(FieldKind.TEXT, required=True),
@@ -155,7 +156,7 @@ OPEN: Final = Table(
 """Prerequisites that are no images may have any further fields: tags may name them, plugins read them."""
 AUTH: Final = Table("auth", {"username": _TEXT, "password": _TEXT, "registryuri": _TEXT})
 DEPLOYMENT: Final = Table(
-    "a deployment",
+    Text("a deployment"),
     {
         "protocolVersion": _ANY,
         "name": _NAME,
@@ -164,7 +165,7 @@ DEPLOYMENT: Final = Table(
     },
     open=True,
 )
-DEPLOYED: Final = Table("a deployment's task role", {"preCommands": _LIST, "postCommands": _LIST})
+DEPLOYED: Final = Table(Text("a deployment's task role"), {"preCommands": _LIST, "postCommands": _LIST})
 DEFAULTS: Final = Table("defaults", {"virtualCluster": _WORD, "deployment": _FILLED_WORD}, open=True)
 HIVED: Final = Table(
     "hivedScheduler",
@@ -177,14 +178,14 @@ HIVED: Final = Table(
         "withinOneCell": _WORD,
     },
     elsewhere={
-        "priority": 'Did you mean "jobPriorityClass"?',
-        "skuType": "Move it into the role's entry in taskRoles.",
-        "gangAllocation": "Move it into extras ($.extras.gangAllocation).",
+        "priority": Text('Did you mean "jobPriorityClass"?'),
+        "skuType": Text("Move it into the role's entry in taskRoles."),
+        "gangAllocation": Text("Move it into extras ($.extras.gangAllocation)."),
     },
     open=True,
 )
 HIVED_ROLE: Final = Table(
-    "a hivedScheduler task role",
+    Text("a hivedScheduler task role"),
     {
         "skuType": _FILLED_WORD,
         "gpuType": _FILLED_WORD,
@@ -196,7 +197,7 @@ HIVED_ROLE: Final = Table(
     },
 )
 STORAGE: Final = Table(
-    "a storage",
+    Text("a storage"),
     {
         "name": Field(FieldKind.TEXT, required=True, empty=False, longest=MAX_NAME),
         "mountPath": Field(FieldKind.TEXT, nullable=True, longest=MAX_PATH),
@@ -204,18 +205,18 @@ STORAGE: Final = Table(
     open=True,
 )
 PLUGIN: Final = Table(
-    "a plugin",
+    Text("a plugin"),
     {
         "plugin": Field(FieldKind.TEXT, required=True, empty=False),
         "parameters": _OBJECT,
         "failurePolicy": _WORD,
         "taskroles": _LIST,
     },
-    elsewhere={"taskRoles": 'Did you mean "taskroles"?', "name": 'Did you mean "plugin"?'},
+    elsewhere={"taskRoles": Text('Did you mean "taskroles"?'), "name": Text('Did you mean "plugin"?')},
     open=True,
 )
 SSH: Final = Table(
-    "the parameters of the ssh plugin",
+    Text("the parameters of the ssh plugin"),
     {
         "jobssh": _ANY,
         "userssh": _ANY,
@@ -227,21 +228,25 @@ SSH: Final = Table(
 )
 USER_SSH: Final = Table("userssh", {"type": _WORD, "value": _TEXT}, open=True)
 CMD: Final = Table(
-    "the parameters of the cmd plugin", {"preCommands": _LIST, "postCommands": _LIST, "callbacks": _LIST}, open=True
+    Text("the parameters of the cmd plugin"),
+    {"preCommands": _LIST, "postCommands": _LIST, "callbacks": _LIST},
+    open=True,
 )
 CALLBACK: Final = Table(
-    "a callback",
+    Text("a callback"),
     {"event": Field(FieldKind.TEXT, required=True), "commands": Field(FieldKind.LIST, required=True)},
     open=True,
 )
-STORAGE_PLUGIN: Final = Table("the parameters of the teamwise_storage plugin", {"storageConfigNames": _LIST}, open=True)
+STORAGE_PLUGIN: Final = Table(
+    Text("the parameters of the teamwise_storage plugin"), {"storageConfigNames": _LIST}, open=True
+)
 TENSORBOARD: Final = Table(
-    "the parameters of the tensorboard plugin",
+    Text("the parameters of the tensorboard plugin"),
     {"port": Field(FieldKind.INTEGER, nullable=True), "logdir": Field(FieldKind.OBJECT, required=True)},
     open=True,
 )
 GIT: Final = Table(
-    "the parameters of the git plugin",
+    Text("the parameters of the git plugin"),
     {"repo_uri": _TEXT, "repo": _TEXT, "options": _LIST, "clone_dir": Field(FieldKind.TEXT, nullable=True)},
     open=True,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pai_backend.model.text import Text
 from pai_backend.protocol import scalars
 from pai_backend.protocol.diagnose import SyntaxTrouble
 
@@ -43,7 +44,7 @@ def plain(raw: str, at: int) -> Plain | SyntaxTrouble:
         return _based(raw, at)
     if _NOT_FINITE.fullmatch(raw):
         return SyntaxTrouble(
-            at, "NaN and Infinity are not taken as numbers", "Use a finite number, or put it in quotes."
+            at, Text("NaN and Infinity are not taken as numbers"), Text("Use a finite number, or put it in quotes.")
         )
     return raw
 
@@ -60,7 +61,9 @@ def spelling(text: str, at: int) -> str:
 def _based(raw: str, at: int) -> int | SyntaxTrouble:
     """The octal or hexadecimal number ``raw``; its size is bounded like that of the others."""
     if len(raw) > _LONGEST:
-        return SyntaxTrouble(at, f"a number of more than {_LONGEST} characters", "Shorten it, or write it as text.")
+        return SyntaxTrouble(
+            at, Text("a number of more than {most} characters", most=_LONGEST), Text("Shorten it, or write it as text.")
+        )
     return _kept(int(raw, 0), at)
 
 

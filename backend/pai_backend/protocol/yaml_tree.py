@@ -18,6 +18,7 @@ from yaml.reader import Reader
 from yaml.scanner import Scanner
 
 from pai_backend.model.errors import Bug
+from pai_backend.model.text import Text
 from pai_backend.protocol import scalars, yaml_scalars, yaml_trouble
 from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.locate import MAX_DEPTH, MAX_FLAWS, UNREADABLE, Flaw, Node, Value
@@ -36,7 +37,7 @@ MAX_CHARACTERS: Final = 4 * 1_048_576
 _MERGE = "<<"
 _MERGES = -1  # key_at of a key that merges: it is none of its own
 _LITERAL = frozenset("'|>")  # styles whose text is the value as it stands
-_SHORTEN = "Shorten the document, or split the job."
+_SHORTEN = Text("Shorten the document, or split the job.")
 _NO_PLACE = "the parser gave an event without its place"
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset((f"{_TAG}str", "!"))
@@ -179,8 +180,8 @@ class _Builder:
         """Only comments may follow a document. What does is not read: directives there can be dear."""
         at = self._place(event)
         if at < self.end:
-            hint = "Check the indentation; a further document begins with a line ---."
-            raise self._stop(SyntaxTrouble(at, "the document goes on after its end", hint))
+            hint = Text("Check the indentation; a further document begins with a line ---.")
+            raise self._stop(SyntaxTrouble(at, Text("the document goes on after its end"), hint))
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         """A key or a value. Most events are these, so what the other kinds share is written out here."""
@@ -243,7 +244,7 @@ class _Builder:
             return self._flaw(value)
         if type(value) not in _SCALAR_TAGS[tag]:
             return self._flaw(
-                SyntaxTrouble(at, "the value is not what its tag says", "Remove the tag, or fix the value.")
+                SyntaxTrouble(at, Text("the value is not what its tag says"), Text("Remove the tag, or fix the value."))
             )
         return value
 
@@ -264,8 +265,8 @@ class _Builder:
         above.key, above.key_at = raw, at
         if above.members is not None and raw in above.members:
             line, column = self.positions.line_column(above.members[raw].key_at)
-            message = f"this key is already given at line {line}, column {column}"
-            self._flaw(SyntaxTrouble(at, message, "Keep one of the two."))
+            message = Text("this key is already given at line {line}, column {column}", line=line, column=column)
+            self._flaw(SyntaxTrouble(at, message, Text("Keep one of the two.")))
 
     def _begin(self, event: yaml.CollectionStartEvent) -> None:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
@@ -273,7 +274,7 @@ class _Builder:
         above = self.above
         if above is not None and above.members is not None and above.key is None:
             raise self._stop(
-                SyntaxTrouble(at, "a key that is a list or an object", "Keys are texts; put it in quotes.")
+                SyntaxTrouble(at, Text("a key that is a list or an object"), Text("Keys are texts; put it in quotes."))
             )
         self._descend(1, at)
         tag: str | None = event.tag
@@ -282,7 +283,7 @@ class _Builder:
         self._spend(1, 0, at)
         self.budget.collections -= 1
         if self.budget.collections < 0:
-            message = f"more than {MAX_COLLECTIONS} lists and objects"
+            message = Text("more than {most} lists and objects", most=MAX_COLLECTIONS)
             raise self._stop(SyntaxTrouble(at, message, _SHORTEN))
         members: dict[str, Node] | None = {} if is_mapping else None
         items: list[Node] = []
@@ -312,8 +313,8 @@ class _Builder:
         sources = node.value if isinstance(node.value, list) else [node]
         for source in sources:
             if not isinstance(source.value, dict):
-                hint = "After << stands an alias of an object, or a list of such."
-                self._flaw(SyntaxTrouble(node.at, "this cannot be merged", hint))
+                hint = Text("After << stands an alias of an object, or a list of such.")
+                self._flaw(SyntaxTrouble(node.at, Text("this cannot be merged"), hint))
                 return
             for key, member in source.value.items():
                 members.setdefault(key, member)
@@ -322,10 +323,12 @@ class _Builder:
         at = self._place(event)
         found = self.anchors.get(event.anchor or "")
         if found is None:
-            hint = "Put the anchor (&name) before the alias, or the text in quotes when '*' is meant."
-            raise self._stop(SyntaxTrouble(at, "an alias without an anchor before it", hint))
+            hint = Text("Put the anchor (&name) before the alias, or the text in quotes when '*' is meant.")
+            raise self._stop(SyntaxTrouble(at, Text("an alias without an anchor before it"), hint))
         if found.node is None:
-            raise self._stop(SyntaxTrouble(at, "an alias inside of what it stands for", "Write the value out instead."))
+            raise self._stop(
+                SyntaxTrouble(at, Text("an alias inside of what it stands for"), Text("Write the value out instead."))
+            )
         self._spend(found.nodes, found.characters, at)
         self._descend(found.levels, at)
         above = self.above
@@ -333,7 +336,7 @@ class _Builder:
             above.levels = max(above.levels, found.levels + 1)
         if above is not None and above.members is not None and above.key is None:
             if not isinstance(found.node.value, str):
-                raise self._stop(SyntaxTrouble(at, "a key that is not text", "Write the key out instead."))
+                raise self._stop(SyntaxTrouble(at, Text("a key that is not text"), Text("Write the key out instead.")))
             self._key(above, found.node.value, at)
             return
         self._attach(Node(found.node.value, found.node.at))
@@ -341,7 +344,7 @@ class _Builder:
     def _anchor(self, name: str, anchored: _Anchored, at: int) -> None:
         self.anchors[name] = anchored
         if len(self.anchors) > MAX_ANCHORS:
-            raise self._stop(SyntaxTrouble(at, f"more than {MAX_ANCHORS} anchors", _SHORTEN))
+            raise self._stop(SyntaxTrouble(at, Text("more than {most} anchors", most=MAX_ANCHORS), _SHORTEN))
 
     def _attach(self, node: Node) -> None:
         """Put a finished value where it belongs."""
@@ -360,17 +363,17 @@ class _Builder:
 
     def _descend(self, levels: int, at: int) -> None:
         if len(self.open) + levels > MAX_DEPTH:
-            message = f"more than {MAX_DEPTH} levels of lists and objects"
+            message = Text("more than {most} levels of lists and objects", most=MAX_DEPTH)
             raise self._stop(SyntaxTrouble(at, message, yaml_trouble.LESS_DEEP))
 
     def _spend(self, nodes: int, characters: int, at: int) -> None:
         self.budget.nodes -= nodes
         self.budget.characters -= characters
         if self.budget.nodes < 0:
-            message = f"more than {MAX_NODES} keys and values, those that aliases repeat counted again"
+            message = Text("more than {most} keys and values, those that aliases repeat counted again", most=MAX_NODES)
             raise self._stop(SyntaxTrouble(at, message, _SHORTEN))
         if self.budget.characters < 0:
-            message = f"more than {MAX_CHARACTERS} characters, those that aliases repeat counted again"
+            message = Text("more than {most} characters, those that aliases repeat counted again", most=MAX_CHARACTERS)
             raise self._stop(SyntaxTrouble(at, message, _SHORTEN))
 
     def _flaw(self, trouble: SyntaxTrouble) -> Value:

@@ -103,6 +103,8 @@ class Entry:
     sweep: str = ""
     sweep_tasks: int | None = None
     """The most tasks of the user's sweep that run at once; None: no limit."""
+    of_job: str = ""
+    """The job that it is a part of; empty: it is a job by itself."""
 
     @property
     def key(self) -> Key:
@@ -113,6 +115,11 @@ class Entry:
     def vc(self) -> str:
         """The virtual cluster under whose caps it counts."""
         return self.account or self.group.vc
+
+    @property
+    def job(self) -> str:
+        """What it counts as under caps on jobs."""
+        return self.of_job or self.group.name
 
     @property
     def groups(self) -> tuple[Group, ...]:

@@ -19,6 +19,8 @@ class RunOutcome(StrEnum):
     """Its node or GPU failed; it starts again."""
     CANCELLED = "cancelled"
     """Its user gave it up."""
+    OVERRUN = "overrun"
+    """It had run for as long as its virtual cluster allows, and was stopped for good."""
 
 
 class Place(Model):
@@ -60,6 +62,9 @@ class Fate(Model):
     ended_s: float | None = Field(description="When it had run to its end; null for one that did not.")
     cancelled_s: float | None = Field(description="When it was given up; null for one that was not.")
     estimated_s: float | None = Field(description="The start that was estimated on its arrival; null: none.")
+    stopped_s: float | None = Field(
+        description="When it was stopped for having run as long as its virtual cluster allows; null: it was not."
+    )
     first_tasks: int = Field(description="Tasks with which it first started.")
     full_s: float | None = Field(description="When it had all its tasks for the first time; null for never.")
     grown: int = Field(description="How often it got more tasks.")

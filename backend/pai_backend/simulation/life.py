@@ -32,6 +32,9 @@ class GroupLife:
         self._full: datetime | None = None
         self._ended: datetime | None = None
         self._cancelled: datetime | None = None
+        self._stopped: datetime | None = None
+        self.is_cut = False
+        """Whether the foreseen end is that of the longest run, and comes before it is done."""
         self._left = 0.0
         self._spells: list[Spell] = []
         self._open: list[Spell] = []
@@ -40,7 +43,7 @@ class GroupLife:
     @property
     def has_ended(self) -> bool:
         """Whether nothing will become of it any more."""
-        return self._ended is not None or self._cancelled is not None
+        return any(each is not None for each in (self._ended, self._cancelled, self._stopped))
 
     @property
     def arrived_s(self) -> float:
@@ -104,6 +107,8 @@ class GroupLife:
         self._open.clear()
         if outcome is RunOutcome.DONE:
             self._ended = now
+        elif outcome is RunOutcome.OVERRUN:
+            self._stopped = now
         return placement
 
     def cancel(self, now: datetime) -> None:
@@ -139,6 +144,7 @@ class GroupLife:
             ended_s=None if self._ended is None else seconds(self._ended),
             cancelled_s=self.cancelled_s,
             estimated_s=self.estimated_s,
+            stopped_s=None if self._stopped is None else seconds(self._stopped),
             first_tasks=firsts[1].tasks if runs else 0,
             full_s=None if self._full is None else seconds(self._full),
             grown=self._grown,

@@ -136,7 +136,7 @@ class _Replay:
         elif happening.kind is not MomentKind.LOOK:
             life = self._lives[name]
             if happening.kind is MomentKind.END and happening.number == life.end:
-                self._stop(life, RunOutcome.DONE, now)
+                self._stop(life, RunOutcome.OVERRUN if life.is_cut else RunOutcome.DONE, now)
             elif happening.kind is MomentKind.EVICTION and happening.run == life.run and life.placement is not None:
                 self._stop(life, RunOutcome.PREEMPTED, now)
         return []
@@ -157,7 +157,7 @@ class _Replay:
         self._growing.drop(name)
         self._growing.stir()
         life.end = 0
-        if outcome in (RunOutcome.DONE, RunOutcome.CANCELLED):
+        if outcome in (RunOutcome.DONE, RunOutcome.CANCELLED, RunOutcome.OVERRUN):
             self._queue.release(name)
             if outcome is RunOutcome.DONE:
                 self._history.note(Ran(life.arrival.user, life.arrival.kind, max(1, round(life.arrival.duration))))
@@ -241,9 +241,16 @@ class _Replay:
         end = life.start(decision.placement, now)
         self.meter.waiting -= life.entry.group.leaves
         self.meter.take(decision.placement, 1, opportunistic=life.is_opportunistic)
-        life.end = self._agenda.add(end, MomentKind.END, life.arrival.name)
+        self._expect_end(life, end)
         if not life.is_full:
             self._growing.add(life)
+
+    def _expect_end(self, life: GroupLife, end: datetime) -> None:
+        """When a run ends: done, or at the longest run of its virtual cluster, which allows no other run."""
+        longest, began = self._rules.policy.longest_run(life.arrival.vc), life.last_start
+        cut = longest.end(began) if longest is not None and began is not None else end
+        life.is_cut = cut < end
+        life.end = self._agenda.add(min(cut, end), MomentKind.END, life.arrival.name)
 
     def _evict(self, decision: Preempt, now: datetime) -> None:
         for name in decision.victims:
@@ -257,7 +264,7 @@ class _Replay:
             self.meter.take(life.placement, -1, opportunistic=life.is_opportunistic)
             end = life.grow(placement, now)
             self.meter.take(placement, 1, opportunistic=life.is_opportunistic)
-            life.end = self._agenda.add(end, MomentKind.END, life.arrival.name)
+            self._expect_end(life, end)
 
     # -- what is believed ------------------------------------------------------------------------------------------
 

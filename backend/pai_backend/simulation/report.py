@@ -35,6 +35,8 @@ class GroupFigures(Model):
     failed: int = Field(description="Runs that ended with their node or GPU.")
     failed_gpu_hours: float = Field(description="Of runs that ended with their node or GPU.")
     cancelled_gpu_hours: float = Field(description="Of runs that their users gave up.")
+    overrun: int = Field(description="Groups that were stopped at the longest run of their virtual cluster.")
+    overrun_gpu_hours: float = Field(description="Of their last runs.")
     displaced: int
     overtaken: int = Field(description="How often the groups were overtaken, all together.")
     capped: int = Field(description="Groups that waited for a cap.")

@@ -53,7 +53,7 @@ def _by(fates: Iterable[Fate], key: Callable[[Fate], str]) -> defaultdict[str, l
 
 
 def _is_left(fate: Fate) -> bool:
-    return fate.ended_s is None and fate.cancelled_s is None
+    return fate.ended_s is None and fate.cancelled_s is None and fate.stopped_s is None
 
 
 def _overtaken(lives: Iterable[GroupLife]) -> dict[str, int]:
@@ -90,6 +90,8 @@ def _share(fates: Sequence[Fate], *, vc: str = "", user: str = "", owned: float 
         failed=sum(fate.failed for fate in fates),
         failed_gpu_hours=_hours(spell for spell in spells if spell.outcome is RunOutcome.FAILED),
         cancelled_gpu_hours=_hours(spell for spell in spells if spell.outcome is RunOutcome.CANCELLED),
+        overrun=sum(fate.stopped_s is not None for fate in fates),
+        overrun_gpu_hours=_hours(spell for spell in spells if spell.outcome is RunOutcome.OVERRUN),
         displaced=sum(fate.displaced for fate in fates),
         overtaken=sum(fate.overtaken for fate in fates),
         capped=sum(fate.capped_s > 0 for fate in fates),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from pai_backend.scheduling.queue import Queue
+from pai_backend.scheduling.queue import Cap, Queue
 from pai_backend.simulation.life import GroupLife
 
 
@@ -49,4 +49,4 @@ def _has_caps(queue: Queue) -> bool:
     inside = [policy.vc, *policy.vcs.values()]
     caps = [policy.user, *policy.users.values()]
     caps += [cap for each in inside for cap in (each.total, each.user, *each.users.values())]
-    return any(cap.tasks is not None or cap.gpus is not None for cap in caps)
+    return any(cap != Cap() for cap in caps)

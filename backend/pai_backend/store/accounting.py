@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, or_, select, updat
 from pai_backend.model.accounting import By, Period, Stay, Total, totals
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.text import Text
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import stays as table
@@ -82,7 +83,8 @@ def periods(
     rows = conn.execute(asked.limit(MOST_ROWS + 1)).all()
     if len(rows) > MOST_ROWS:
         raise InvalidParameters(
-            f"More than {MOST_ROWS:,} runs of tasks were there in that time.", hint="Ask for a shorter time."
+            Text("More than {most_rows} runs of tasks were there in that time.", most_rows=format(MOST_ROWS, ",")),
+            hint=Text("Ask for a shorter time."),
         )
     return [_period(row) for row in rows]
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from pai_backend.model.errors import NoSuchAddress, ReadOnlyJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, State
+from pai_backend.model.text import Text
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import addresses, jobs
@@ -98,11 +99,17 @@ def _release(conn: Connection, user: str, name: str) -> None:
     found = one(conn, user, name)
     if found is None:
         raise NoSuchAddress(
-            f"{user} has no workspace name {name[:100]!r}.", hint="`pai addresses` lists those that you have."
+            Text("{user} has no workspace name {name}.", user=user, name=repr(name[:100])),
+            hint=Text("`pai addresses` lists those that you have."),
         )
     if found.holder is not None and not found.holder.state.final:
         raise ReadOnlyJob(
-            f"The job {user}~{found.holder.name} holds the workspace name {name} and has not ended.",
-            hint=f"Stop it first: `pai stop {found.holder.name}`.",
+            Text(
+                "The job {user}~{holder} holds the workspace name {name} and has not ended.",
+                user=user,
+                holder=found.holder.name,
+                name=name,
+            ),
+            hint=Text("Stop it first: `pai stop {holder}`.", holder=found.holder.name),
         )
     conn.execute(_DELETE, {"user_": user, "name_": name})

@@ -18,6 +18,7 @@ from pai_backend.model.audit import AuditEvent, Link, chained
 from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
+from pai_backend.model.text import Text
 from pai_backend.store import deeds
 from pai_backend.store.cipher import Cipher, UnknownKey
 from pai_backend.store.deeds import Deed
@@ -124,7 +125,7 @@ def require_token(conn: Connection, digest: str) -> None:
     To be called in the transaction that writes what a token made: its revocation ends what is there then.
     """
     if digest and conn.execute(_TOKEN, {"digest_": digest}).one_or_none() is None:
-        raise Unauthorized("The token is no longer valid.", hint="Sign in again.")
+        raise Unauthorized(Text("The token is no longer valid."), hint=Text("Sign in again."))
 
 
 def by_token(digest: str) -> str:

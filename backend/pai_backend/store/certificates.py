@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select,
 from pai_backend.model.errors import NoSuchCertificate
 from pai_backend.model.ids import JobUid
 from pai_backend.model.rights import from_text, to_text
+from pai_backend.model.text import Text
 from pai_backend.store import audit
 from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act, Certificate, UserCa
@@ -100,7 +101,8 @@ def revoke(conn: Connection, user: str | None, serial: int, act: Act) -> None:
     kept = certificate(conn, serial)
     if kept is None or user not in (None, kept.user):
         raise NoSuchCertificate(
-            f"There is no certificate {serial} of yours.", hint="`GET /api/v2/certificates` lists yours."
+            Text("There is no certificate {serial} of yours.", serial=serial),
+            hint=Text("`GET /api/v2/certificates` lists yours."),
         )
     if kept.revoked_at is None:
         conn.execute(_REVOKE.values(revoked_at=act.at), {"serial_": serial})

@@ -8,6 +8,7 @@ from functools import partial
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from pai_backend.model.errors import StaleVersion
+from pai_backend.model.text import Text
 from pai_backend.store import lease
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
@@ -102,8 +103,12 @@ def _record(conn: Connection, text: str, by: str, at: datetime, expected: int) -
     now = _state(conn)
     if now.number != expected:
         raise StaleVersion(
-            f"The newest cluster configuration is version {now.number}, not {expected}.",
-            hint="Look at what has changed with `pai cluster show`, and plan again.",
+            Text(
+                "The newest cluster configuration is version {number}, not {expected}.",
+                number=now.number,
+                expected=expected,
+            ),
+            hint=Text("Look at what has changed with `pai cluster show`, and plan again."),
         )
     return _insert(conn, now, Origin.REST, text, by, at)
 

@@ -12,6 +12,7 @@ from sqlalchemy import BindParameter, Connection, Select, bindparam, delete, fun
 from pai_backend.model.errors import NotFinished
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.job import State
+from pai_backend.model.text import Text
 from pai_backend.store import events, lease, tally
 from pai_backend.store.base import NewEvent, job_key_slots, peer_key_slot, slot
 from pai_backend.store.deletion import FRESH, TOLD, Deletion, DeletionCause, Retention
@@ -29,6 +30,7 @@ from pai_backend.store.tables import (
     login_starts,
     orphans,
     port_leases,
+    rule_clocks,
     submission_keys,
     task_keys,
     tasks,
@@ -56,7 +58,7 @@ _OWNED = tuple(
 _OF_JOBS = tuple(
     delete(table).where(table.c.job.in_(_UIDS))
     for table in (
-        *(documents, tasks, explanations, job_uses, idle_clocks, shares),
+        *(documents, tasks, explanations, job_uses, idle_clocks, rule_clocks, shares),
         # Only what is good for this job and no other has its uid.
         *(user_keys, certificates, submission_keys, login_starts),
     )
@@ -127,14 +129,18 @@ def _request(conn: Connection, uid: JobUid, by: str, at: datetime) -> bool:
         raise no_such_job(uid)
     if head.state not in _FINAL:
         raise NotFinished(
-            f"The job {head.username}~{head.name} has not ended, so it is not deleted.",
-            hint=f"Stop it first (`pai stop {head.username}~{head.name}`), then delete it.",
+            Text(
+                "The job {username}~{head} has not ended, so it is not deleted.", username=head.username, head=head.name
+            ),
+            hint=Text(
+                "Stop it first (`pai stop {username}~{head}`), then delete it.", username=head.username, head=head.name
+            ),
         )
     for task in _orphaned(conn):
         if job_of(task) == uid:
             raise NotFinished(
-                f"The task {task} of this job runs unknown to the database, so the job is not deleted.",
-                hint="An administrator ends it first: `pai cluster orphans`.",
+                Text("The task {task} of this job runs unknown to the database, so the job is not deleted.", task=task),
+                hint=Text("An administrator ends it first: `pai cluster orphans`."),
             )
     _mark(conn, [head], by, DeletionCause.USER, at)
     if not _is_settled(head):

@@ -19,6 +19,7 @@ from pai_backend.model.audit import AuditEvent
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, State
+from pai_backend.model.text import Text
 from pai_backend.store import audit
 from pai_backend.store.base import NewEvent, Sight
 from pai_backend.store.lookup import no_such_job
@@ -127,8 +128,8 @@ def recent(conn: Connection, position: str | None, sight: Sight, limit: int) -> 
         return [], str(newest)
     if not (position.isascii() and position.isdigit() and len(position) < 19):
         raise InvalidParameters(
-            f"{position[:40]!r} is not a position in the event log.",
-            hint="Send the `position` of the last message, or none to start now.",
+            Text("{position} is not a position in the event log.", position=repr(position[:40])),
+            hint=Text("Send the `position` of the last message, or none to start now."),
         )
     bounds: Values = {"after": int(position), "most": limit}
     if sight.user is None:

@@ -9,6 +9,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, exists, insert, or_
 
 from pai_backend.model.account import Account
 from pai_backend.model.errors import Forbidden
+from pai_backend.model.text import Text
 from pai_backend.store import groups, users
 from pai_backend.store.grants import Act, UserUpdate
 from pai_backend.store.people_tables import accounts as configured
@@ -46,14 +47,14 @@ def come(conn: Connection, user: ExternalUser, act: Act, *, take_names: bool) ->
             users.add(conn, Account(user.name), act, again=False)
         elif not take_names:
             raise Forbidden(
-                f"There is a user {user.name} here who has not come from the provider.",
-                hint="`take_names` of `api.oidc` or `api.jupyterhub` says that both are the same person.",
+                Text("There is a user {user} here who has not come from the provider.", user=user.name),
+                hint=Text("`take_names` of `api.oidc` or `api.jupyterhub` says that both are the same person."),
             )
         conn.execute(insert(table), {"username": user.name, "issuer": user.issuer, "subject": user.subject})
     elif subject != user.subject:
         raise Forbidden(
-            f"The user {user.name} here is another person at the provider.",
-            hint="An administrator removes that user first (`pai user remove`), and adds the new one.",
+            Text("The user {user} here is another person at the provider.", user=user.name),
+            hint=Text("An administrator removes that user first (`pai user remove`), and adds the new one."),
         )
     update = _update(conn, user)
     if update != UserUpdate():

@@ -11,7 +11,8 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, func, inser
 
 from pai_backend.model.account import ADMINS, EVERYONE, Account, Directory, Group, VcGrants
 from pai_backend.model.errors import GroupExists, InvalidParameters, NoSuchGroup
-from pai_backend.store import audit, sharing
+from pai_backend.model.text import Text
+from pai_backend.store import audit, budgets, sharing
 from pai_backend.store.grants import Act, GroupUpdate
 from pai_backend.store.people_tables import group_members, users, vc_grants
 from pai_backend.store.people_tables import groups as table
@@ -62,7 +63,8 @@ def add(conn: Connection, group: Group, act: Act) -> None:
     """Add a group. Raises GroupExists, also for a name that differs in case alone."""
     if group.name.lower() in (EVERYONE, ADMINS) or conn.execute(_TAKEN, {"name_": group.name}).first() is not None:
         raise GroupExists(
-            f"A group {group.name} exists, in this or in another case.", hint="`pai group set` changes a group."
+            Text("A group {group} exists, in this or in another case.", group=group.name),
+            hint=Text("`pai group set` changes a group."),
         )
     conn.execute(insert(table), _values(group))
     _put_members(conn, group.name, group.members)
@@ -75,8 +77,8 @@ def change(conn: Connection, name: str, to: GroupUpdate, act: Act) -> None:
     known = directory(conn)
     if name == EVERYONE and (to.members, to.description, to.external_name) != (None, None, None):
         raise InvalidParameters(
-            f"Of the group {EVERYONE} only the grants can be changed: it has every user.",
-            hint="Use a group of another name.",
+            Text("Of the group {everyone} only the grants can be changed: it has every user.", everyone=EVERYONE),
+            hint=Text("Use a group of another name."),
         )
     if name == EVERYONE and name not in known.groups and to.grants is not None:
         conn.execute(insert(table), _values(known.everyone))
@@ -100,13 +102,15 @@ def change(conn: Connection, name: str, to: GroupUpdate, act: Act) -> None:
 
 
 def remove(conn: Connection, name: str, act: Act) -> None:
-    """Remove a group, its grants and what is shared with it; of ``EVERYONE`` only that its grants count.
+    """Remove a group, its grants, budgets and what is shared with it; of ``EVERYONE`` only that its grants count.
 
     Raises NoSuchGroup.
     """
     if name not in directory(conn).groups:
         raise no_such_group(name)
     sharing.end_of_group(conn, name, act)
+    if name != EVERYONE:
+        budgets.end_of_group(conn, name, act)
     conn.execute(_FORGET_MEMBERS, {"name_": name})
     put_grants(conn, "group", name, VcGrants())
     conn.execute(_FORGET, {"name_": name})
@@ -148,7 +152,9 @@ def forget_user(conn: Connection, name: str) -> None:
 
 def no_such_group(name: str) -> NoSuchGroup:
     """The error for a name that no group has."""
-    return NoSuchGroup(f"No group has the name {name[:100]!r}.", hint="`pai group list` shows all groups.")
+    return NoSuchGroup(
+        Text("No group has the name {name}.", name=repr(name[:100])), hint=Text("`pai group list` shows all groups.")
+    )
 
 
 def _put_members(conn: Connection, name: str, members: Collection[str]) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Job, NewEvent, Task
+from pai_backend.model.text import Text
 from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.store import listing, lookup, save, tagging, tally
 from pai_backend.store.base import JobFilter, JobSummary
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", covariant=True)
 
-FREE_SPACE = "Delete finished jobs (`pai delete`), or free some space on the disk of the data directory."
+FREE_SPACE = Text("Delete finished jobs (`pai delete`), or free some space on the disk of the data directory.")
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -88,7 +89,7 @@ class Jobs(Repository):
     def _require_disk(self) -> None:
         """Raises Unavailable when the disk has no room for more jobs."""
         if self._reserve is not None and self._reserve.forbids_more():
-            raise Unavailable("The disk of the backend is full: no jobs are accepted.", hint=FREE_SPACE)
+            raise Unavailable(Text("The disk of the backend is full: no jobs are accepted."), hint=FREE_SPACE)
 
     async def request_stop(self, uid: JobUid, by: str, at: datetime, reason: str = "") -> Job:
         """Set ``desired`` to STOP unless final or already so; appends ``job.stop-requested``. Idempotent."""

@@ -14,6 +14,7 @@ from functools import partial
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from pai_backend.model.errors import InvalidParameters, NoSuchFile
+from pai_backend.model.text import Text
 from pai_backend.store.cipher import Sealed
 from pai_backend.store.people_tables import kept_documents
 from pai_backend.store.repository import Repository
@@ -93,7 +94,8 @@ def _put(conn: Connection, values: dict[str, object], made: Sealed) -> None:
         return
     if conn.execute(_COUNT, values).scalar_one() >= MOST:
         raise InvalidParameters(
-            f"You have {MOST} documents of this kind, which is the limit.", hint="Delete those not needed."
+            Text("You have {most} documents of this kind, which is the limit.", most=MOST),
+            hint=Text("Delete those not needed."),
         )
     key = {"username": values["user_"], "kind": values["kind_"], "name": values["name_"]}
     row = {"id": secrets.token_hex(16), **key, **new, "source": made.data, "sealed_by": made.by}
@@ -102,4 +104,6 @@ def _put(conn: Connection, values: dict[str, object], made: Sealed) -> None:
 
 def _delete(conn: Connection, values: dict[str, str]) -> None:
     if not conn.execute(_DELETE, values).rowcount:
-        raise NoSuchFile(f"You keep no {values['kind_']} {values['name_'][:100]!r}.")
+        raise NoSuchFile(
+            Text("You keep no {values} {values2}.", values=values["kind_"], values2=repr(values["name_"][:100]))
+        )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pai_backend.model.errors import Bug, Unavailable
+from pai_backend.model.text import Text
 from pai_backend.platform import secret_files
 from pai_backend.store.cipher import BadKey, Cipher, UnknownKey, new_key
 
@@ -182,15 +183,22 @@ class KeyRing:
             return await work(self.cipher)
         except UnknownKey:
             raise Unavailable(
-                f"A stored value is sealed with a key that is not in {self._source.place}, or it is damaged.",
-                hint="Put the key back below the newest one, and start the backend again: it names what is missing.",
+                Text(
+                    "A stored value is sealed with a key that is not in {place}, or it is damaged.",
+                    place=self._source.place,
+                ),
+                hint=Text(
+                    "Put the key back below the newest one, and start the backend again: it names what is missing."
+                ),
             ) from None
 
     async def _renew(self) -> None:
         try:
             self._cipher = self._made(await asyncio.to_thread(self._source.read))
         except SecretKeyError as error:
-            raise Unavailable(f"The secret keys cannot be read: {error}.", hint="Restore them.") from None
+            raise Unavailable(
+                Text("The secret keys cannot be read: {error}.", error=error), hint=Text("Restore them.")
+            ) from None
 
     def _made(self, keys: Sequence[str]) -> Cipher:
         try:

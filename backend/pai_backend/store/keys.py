@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchKey
 from pai_backend.model.ids import JobUid
+from pai_backend.model.text import Text
 from pai_backend.store import audit
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
@@ -45,7 +46,8 @@ def add_key(conn: Connection, key: UserKey, act: Act) -> None:
     replaced = one(conn, key.replaces) if key.replaces else None
     if key.replaces and (replaced is None or replaced.user != key.user):
         raise InvalidParameters(
-            f"You have no key {key.replaces[:100]!r} to replace.", hint="`pai keys list` shows the keys you have."
+            Text("You have no key {replaces} to replace.", replaces=repr(key.replaces[:100])),
+            hint=Text("`pai keys list` shows the keys you have."),
         )
     if replaced is not None:
         _require_own(key, replaced)
@@ -69,8 +71,11 @@ def _require_own(key: UserKey, kept: UserKey) -> None:
     """Raises Forbidden for an application token that would change a key which is not its own."""
     if key.made_by and kept.made_by != key.made_by:
         raise Forbidden(
-            f"An application token cannot change the key {kept.fingerprint}, which it has not registered.",
-            hint="Sign in, or use the token of the configuration.",
+            Text(
+                "An application token cannot change the key {fingerprint}, which it has not registered.",
+                fingerprint=kept.fingerprint,
+            ),
+            hint=Text("Sign in, or use the token of the configuration."),
         )
 
 
@@ -116,8 +121,8 @@ def _require_free(conn: Connection, key: UserKey) -> bool:
     owner = _owner(conn, key.fingerprint)
     if owner not in (None, key.user):
         raise InvalidParameters(
-            f"The key {key.fingerprint} is registered by another user.",
-            hint="A key belongs to one user: make a new pair with `ssh-keygen -t ed25519`.",
+            Text("The key {fingerprint} is registered by another user.", fingerprint=key.fingerprint),
+            hint=Text("A key belongs to one user: make a new pair with `ssh-keygen -t ed25519`."),
         )
     return owner is None
 
@@ -176,7 +181,10 @@ def _key(row: AnyRow) -> UserKey:
 def remove_key(conn: Connection, user: str, fingerprint: str, act: Act) -> None:
     """Raises NoSuchKey, also for a key of another user."""
     if _owner(conn, fingerprint) != user:
-        raise NoSuchKey(f"{user} has no key {fingerprint[:100]!r}.", hint="`GET /api/v2/keys` lists yours.")
+        raise NoSuchKey(
+            Text("{user} has no key {fingerprint}.", user=user, fingerprint=repr(fingerprint[:100])),
+            hint=Text("`GET /api/v2/keys` lists yours."),
+        )
     conn.execute(_DELETE_KEY, {"fingerprint_": fingerprint, "username_": user})
     audit.note(conn, "key.removed", user, fingerprint, act)
 

@@ -21,6 +21,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Subquery, UnaryExpress
 from sqlalchemy.sql.elements import KeyedColumnElement
 
 from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.text import Text
 from pai_backend.store.base import JobFilter, JobSummary
 from pai_backend.store.matching import FILTERED, Findings, Matches, conditions, details, unaided
 from pai_backend.store.rows import SUMMARY, to_summary
@@ -142,8 +143,11 @@ def _order(which: JobFilter) -> Order:
     column = ORDERS.get(which.order)
     if column is None:
         raise InvalidParameters(
-            f"Jobs cannot be ordered by {which.order[:60]!r}.", hint=f"Use one of: {', '.join(ORDERS)}."
+            Text("Jobs cannot be ordered by {order}.", order=repr(which.order[:60])),
+            hint=Text("Use one of: {orders}.", orders=", ".join(ORDERS)),
         )
     if which.offset < 0 or which.limit < 0:
-        raise InvalidParameters("`offset` and `limit` cannot be negative.", hint="Leave them out for the first jobs.")
+        raise InvalidParameters(
+            Text("`offset` and `limit` cannot be negative."), hint=Text("Leave them out for the first jobs.")
+        )
     return Order(column, which.descending)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exist
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Job
+from pai_backend.model.text import Text
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import AnyRow, to_job
 from pai_backend.store.tables import addresses, documents, jobs, tasks
@@ -179,7 +180,9 @@ def require(conn: Connection, uid: JobUid) -> None:
 
 def no_such_job(name: str) -> NoSuchJob:
     """The error, with its remedy."""
-    return NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+    return NoSuchJob(
+        Text("There is no job {name}.", name=repr(name[:300])), hint=Text("`pai list` shows the names of your jobs.")
+    )
 
 
 def _load(conn: Connection, pair: tuple[Select[Any], Select[Any]], values: dict[str, str]) -> list[StoredJob]:

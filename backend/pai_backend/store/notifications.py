@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from pai_backend.model.errors import Forbidden, NoSuchNotification
 from pai_backend.model.notification import Channel, News
+from pai_backend.model.text import Text
 from pai_backend.store import audit
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.grants import Act
@@ -85,7 +86,9 @@ def add(conn: Connection, new: Notification, target: Target, act: Act, cipher: C
     audit.require_token(conn, new.made_by)
     mine = conn.execute(_COUNT.where(table.c.username == new.user)).scalar_one()
     if mine >= MOST:
-        raise Forbidden(f"You have {MOST} notifications, which is the limit.", hint="Remove those not needed.")
+        raise Forbidden(
+            Text("You have {most} notifications, which is the limit.", most=MOST), hint=Text("Remove those not needed.")
+        )
     if not conn.execute(_COUNT).scalar_one():  # nothing has moved the mark while there was none
         conn.execute(delete(noticed))
         conn.execute(insert(noticed), {"id": 1, "position": conn.execute(_NEWEST).scalar_one()})
@@ -129,7 +132,9 @@ def end_of_token(conn: Connection, digest: str, act: Act) -> None:
 
 def _require(conn: Connection, user: str, id_: str) -> None:
     if conn.execute(_ONE, {"id_": id_, "user_": user}).one_or_none() is None:
-        raise NoSuchNotification(f"You have no notification {id_[:100]!r}.", hint="`pai notify list` shows yours.")
+        raise NoSuchNotification(
+            Text("You have no notification {id}.", id=repr(id_[:100])), hint=Text("`pai notify list` shows yours.")
+        )
 
 
 def read(row: AnyRow, waiting: int = 0) -> Notification:

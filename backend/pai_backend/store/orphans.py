@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from pai_backend.model.errors import NoSuchTask
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.text import Text
 from pai_backend.store import lease
 from pai_backend.store.tables import orphans
 
@@ -71,5 +72,6 @@ def request_end(conn: Connection, task: TaskUid, by: str) -> None:
     """Ask the controller to end it. Idempotent. Raises NoSuchTask."""
     if not conn.execute(_UPDATE.values(ended_by=by), {"task_": task}).rowcount:
         raise NoSuchTask(
-            f"No task {task} is unknown to the database.", hint="`pai cluster orphans` lists those that are."
+            Text("No task {task} is unknown to the database.", task=task),
+            hint=Text("`pai cluster orphans` lists those that are."),
         )

@@ -128,6 +128,27 @@ announcements = Table(
     PrimaryKeyConstraint("at", "by"),
 )
 
+# Hours that a user, a group or a virtual cluster may use; empty: not limited by that.
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("id", String(8), primary_key=True),
+    Column("username", Text, nullable=False),
+    Column("groupname", Text, nullable=False),
+    Column("virtual_cluster", Text, nullable=False),
+    Column("resource", String(8), nullable=False),
+    Column("per", String(8), nullable=False),
+    Column("limit_us", BigInteger, nullable=False),
+    Column("warn_percent", Integer, nullable=False),
+    Column("since", Instant, nullable=False),
+    Column("changed_at", Instant, nullable=False),
+    Column("changed_by", Text, nullable=False),
+    # Of which window and level users were warned last.
+    Column("told_window", Instant),
+    Column("told_level", Integer, nullable=False),
+    UniqueConstraint("username", "groupname", "virtual_cluster", "resource", "per"),
+)
+
 # Which news of their jobs users get, and how.
 notifications = Table(
     "notifications",

@@ -17,6 +17,7 @@ from pai_backend.model.alias import job_alias
 from pai_backend.model.errors import AddressTaken, Bug, NoSuchJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, NewEvent, StopCause
+from pai_backend.model.text import Text
 from pai_backend.store import addresses, intent, lookup, save, submission_keys
 from pai_backend.store.base import slot
 from pai_backend.store.cipher import Cipher
@@ -113,16 +114,25 @@ class Takeover:
             return
         if not self.replace:
             raise AddressTaken(
-                f"The job {holder.id} holds the workspace name {address} and has not ended.",
-                hint="Let this one take its place, which stops that job: `pai submit FILE --replace`, or "
-                "`replace=true` in the REST query. Or give it another workspace name: `--address OTHER`, or "
-                "`address=OTHER`.",
+                Text(
+                    "The job {id} holds the workspace name {address} and has not ended.", id=holder.id, address=address
+                ),
+                hint=Text(
+                    "Let this one take its place, which stops that job: `pai submit FILE --replace`, or "
+                    "`replace=true` in the REST query. Or give it another workspace name: `--address "
+                    "OTHER`, or `address=OTHER`."
+                ),
             )
         if named is not None and named.uid != holder.uid and not named.state.final:
             raise AddressTaken(
-                f"The job {holder.id} holds the workspace name {address}, the job {named.id} has the name, and neither "
-                "has ended: a job takes the place of one.",
-                hint=f"Stop one of them first, for example with `pai stop {named.name}`.",
+                Text(
+                    "The job {id} holds the workspace name {address}, the job {id2} has the name, and "
+                    "neither has ended: a job takes the place of one.",
+                    id=holder.id,
+                    address=address,
+                    id2=named.id,
+                ),
+                hint=Text("Stop one of them first, for example with `pai stop {named}`.", named=named.name),
             )
 
     def _with_aliases(
@@ -169,8 +179,13 @@ class Takeover:
 def _refuse_called(address: str, job: Job) -> NoReturn:
     what = "name" if job.name == address else "alias"
     raise AddressTaken(
-        f"{address} is the {what} of the job {job.id}, so it cannot be a workspace name.",
-        hint=f"Choose another one, or delete that job (`pai delete {job.name}`).",
+        Text(
+            "{address} is the {what} of the job {id}, so it cannot be a workspace name.",
+            address=address,
+            what=what,
+            id=job.id,
+        ),
+        hint=Text("Choose another one, or delete that job (`pai delete {job}`).", job=job.name),
     )
 
 

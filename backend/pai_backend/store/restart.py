@@ -12,6 +12,7 @@ from pai_backend.lifecycle.restart import restarted
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job
+from pai_backend.model.text import Text
 from pai_backend.store import intent, lookup
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
@@ -37,13 +38,15 @@ class RestartRequest:
         job = lookup.job(conn, self.uid, self.cipher)
         if not job.state.final and job.desired is Desired.STOP:
             raise ReadOnlyJob(
-                f"The job {job.id} is still being stopped.",
-                hint=f"Wait until it has ended (`pai status --watch {job.id}`), then restart it.",
+                Text("The job {id} is still being stopped.", id=job.id),
+                hint=Text("Wait until it has ended (`pai status --watch {id}`), then restart it.", id=job.id),
             )
         if not job.state.final:
             return job
         if conn.execute(_IS_DELETED, {"uid_": job.uid}).one_or_none() is not None:
-            raise ReadOnlyJob(f"The job {job.id} is being deleted.", hint="Submit its document again.")
+            raise ReadOnlyJob(
+                Text("The job {id} is being deleted.", id=job.id), hint=Text("Submit its document again.")
+            )
         after = restarted(job, self.at)
         asked = NewEvent("job.restart-requested", {"by": self.by})
         return intent.write(conn, after, [asked, *events_between(job, after)], self.at)

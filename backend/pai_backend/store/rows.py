@@ -18,6 +18,7 @@ from sqlalchemy import Row
 from pai_backend.model.errors import Bug, DocumentError
 from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import JobSpec
+from pai_backend.model.text import Text
 from pai_backend.store.base import JobSummary
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.tables import jobs
@@ -165,8 +166,8 @@ def document_values(
         spec = job.spec.model_dump_json().encode()
     except PydanticSerializationError:  # its own words may repeat the document's
         raise DocumentError(
-            "The document has text that cannot be stored: half of a surrogate pair.",
-            hint="Look for an escape such as \\ud800 that is half of a character, and remove it.",
+            Text("The document has text that cannot be stored: half of a surrogate pair."),
+            hint=Text(r"Look for an escape such as \ud800 that is half of a character, and remove it."),
         ) from None
     return {
         "job": job.uid,

@@ -20,6 +20,7 @@ from pai_backend.model.attempts import Ran, ran
 from pai_backend.model.errors import AddressTaken, Bug, InvalidParameters, NameTaken
 from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Job, NewEvent, Task
+from pai_backend.model.text import Text
 from pai_backend.store import accounting, events, idle_clocks, lease, ports, run_times, sharing, task_keys
 from pai_backend.store.base import Conflict, Fenced, PortTaken
 from pai_backend.store.cipher import Cipher
@@ -91,12 +92,15 @@ def _check(job: Job, filename: str, media_type: str) -> None:
     for what, text in (("job name", job.name), ("file name", filename), ("media type", media_type)):
         if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
             raise InvalidParameters(
-                f"The {what} has a character that cannot be stored.",
-                hint="Remove NUL and half surrogate pairs from it.",
+                Text("The {what} has a character that cannot be stored.", what=what),
+                hint=Text("Remove NUL and half surrogate pairs from it."),
             )
     gpus = sum(role.instances * role.resources.gpus for role in job.spec.task_roles)
     if gpus > _MOST_GPUS:
-        raise InvalidParameters(f"The job asks for {gpus} GPUs.", hint=f"Ask for at most {_MOST_GPUS}.")
+        raise InvalidParameters(
+            Text("The job asks for {gpus} GPUs.", gpus=gpus),
+            hint=Text("Ask for at most {most_gpus}.", most_gpus=_MOST_GPUS),
+        )
 
 
 def alias_candidates(job: Job) -> tuple[str, ...]:
@@ -151,18 +155,24 @@ def _insert(conn: Connection, rows: list[Values], accepted: Sequence[Submission]
 def is_address(job: Job) -> AddressTaken:
     """The error for a name that means whichever job holds it."""
     return AddressTaken(
-        f"{job.name} is a workspace name of {job.user}'s.",
-        hint=f"Let the job hold it: `--address {job.name}`. Or give the job another name: `--name OTHER`. "
-        f"Or release it: `pai addresses release {job.name}`.",
+        Text("{job} is a workspace name of {user}'s.", job=job.name, user=job.user),
+        hint=Text(
+            "Let the job hold it: `--address {job}`. Or give the job another name: `--name "
+            "OTHER`. Or release it: `pai addresses release {job}`.",
+            job=job.name,
+        ),
     )
 
 
 def name_taken(job: Job) -> NameTaken:
     """The error for a name that another job of the user's has."""
     return NameTaken(
-        f"{job.user} already has a job named {job.name}.",
-        hint="Give this one another name: `pai submit FILE --name OTHER`, or `name=OTHER` in the REST query. Or let it "
-        "take the place of that job, which is stopped: `--replace`, or `replace=true`.",
+        Text("{user} already has a job named {job}.", user=job.user, job=job.name),
+        hint=Text(
+            "Give this one another name: `pai submit FILE --name OTHER`, or `name=OTHER` in the "
+            "REST query. Or let it take the place of that job, which is stopped: `--replace`, or "
+            "`replace=true`."
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from pai_backend.model.errors import InvalidParameters, NoSuchShare, ReadOnlyJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import State
 from pai_backend.model.rights import from_text, to_text, words_of
+from pai_backend.model.text import Text
 from pai_backend.store import audit
 from pai_backend.store.grants import GROUP, Act, Share
 from pai_backend.store.lookup import no_such_job
@@ -113,11 +114,13 @@ def give(conn: Connection, share: Share, act: Act) -> None:
     if job is None:
         raise no_such_job(share.job)
     if job.state in _FINAL:
-        raise ReadOnlyJob("The job has ended and can no longer be entered.", hint="Share one that runs or waits.")
+        raise ReadOnlyJob(
+            Text("The job has ended and can no longer be entered."), hint=Text("Share one that runs or waits.")
+        )
     if share.link and conn.execute(_LINKS, {"job_": share.job, "now_": act.at}).scalar_one() >= MOST_LINKS:
         raise InvalidParameters(
-            f"The job has {MOST_LINKS} links, which is the most.",
-            hint="`pai shares` lists them, `pai unshare` ends one.",
+            Text("The job has {most_links} links, which is the most.", most_links=MOST_LINKS),
+            hint=Text("`pai shares` lists them, `pai unshare` ends one."),
         )
     conn.execute(_DELETE, {"job_": share.job, "username_": share.user})
     conn.execute(
@@ -142,7 +145,10 @@ def give(conn: Connection, share: Share, act: Act) -> None:
 def end(conn: Connection, job: JobUid, user: str, act: Act) -> None:
     """End the share of a user or a group. Raises NoSuchShare."""
     if not any(share.user == user for share in of_job(conn, job)):
-        raise NoSuchShare(f"The job is not shared with {user[:100]!r}.", hint="`pai share JOB --list` shows with whom.")
+        raise NoSuchShare(
+            Text("The job is not shared with {user}.", user=repr(user[:100])),
+            hint=Text("`pai share JOB --list` shows with whom."),
+        )
     conn.execute(_DELETE, {"job_": job, "username_": user})
     owner = conn.execute(_JOB, {"job_": job}).one().username
     audit.note(conn, "share.ended", owner, user, act, job=job)

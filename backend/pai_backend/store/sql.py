@@ -20,6 +20,7 @@ from pai_backend.store.accounting import Accounting
 from pai_backend.store.addresses import Addresses
 from pai_backend.store.announcements import Announcements
 from pai_backend.store.auditing import Audit
+from pai_backend.store.budgeting import Budgets
 from pai_backend.store.configurations import Configurations
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.deleting import Deletions
@@ -40,11 +41,13 @@ from pai_backend.store.notifications import Notifications
 from pai_backend.store.other_holders import OtherHolders
 from pai_backend.store.ports import Ports
 from pai_backend.store.recovering import Recovery
+from pai_backend.store.rule_clocks import RuleClocks
 from pai_backend.store.run_times import RunTimes
 from pai_backend.store.server_secrets import Secrets
 from pai_backend.store.task_keys import TaskKeys
 from pai_backend.store.tokens import Tokens
 from pai_backend.store.user_secrets import UserSecrets
+from pai_backend.store.vc_rules import VcRulesOfAll
 from pai_backend.store.wake import Wake
 from pai_backend.store.writer import Writer
 
@@ -65,6 +68,7 @@ class Store:
         self.addresses = Addresses(*shared)
         self.announcements = Announcements(*shared)
         self.audit = Audit(*shared)
+        self.budgets = Budgets(*shared)
         self.configs = Configurations(*shared)
         self.deletion = Deletions(*shared)
         self.events = Events(*shared)
@@ -83,12 +87,14 @@ class Store:
         self.notifications = Notifications(*shared)
         self.ports = Ports(*shared)
         self.recovery = Recovery(*shared)
+        self.rule_clocks = RuleClocks(*shared)
         self.run_times = RunTimes(*shared)
         self.secrets = Secrets(*shared)
         self.task_keys = TaskKeys(*shared)
         self.tokens = Tokens(*shared)
         self.user_keys = UserKeys(*shared)
         self.user_secrets = UserSecrets(*shared)
+        self.vc_rules = VcRulesOfAll(*shared)
 
     async def open(self) -> None:
         """Connect, bring the schema to head, and have the keys of all that is sealed.

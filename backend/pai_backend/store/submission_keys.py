@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
+from pai_backend.model.text import Text
 from pai_backend.store.tables import jobs, submission_keys
 
 LIFE = timedelta(days=1)
@@ -55,7 +56,8 @@ def made(conn: Connection, user: str, key: SubmissionKey) -> JobUid | None:
         return None
     if row.digest != key.digest:
         raise InvalidParameters(
-            "Another document was submitted under this Idempotency-Key.", hint="Make a new key for each submission."
+            Text("Another document was submitted under this Idempotency-Key."),
+            hint=Text("Make a new key for each submission."),
         )
     return None if row.uid is None else JobUid(row.uid)
 

@@ -278,6 +278,29 @@ idle_clocks = Table(
     Column("body", Text, nullable=False),
 )
 
+# What the rules of its virtual cluster have led to: one row for each kind of rule that watches the job.
+rule_clocks = Table(
+    "rule_clocks",
+    metadata,
+    Column("job", String(32), ForeignKey("jobs.uid"), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    # JSON of ``model.rule_clock``.
+    Column("body", Text, nullable=False),
+)
+
+# Rules of virtual clusters that are set while the backend runs.
+vc_rules = Table(
+    "vc_rules",
+    metadata,
+    Column("vc", Text, primary_key=True),
+    # JSON of ``model.vc_rules.VcRules``.
+    Column("body", Text, nullable=False),
+    Column("changed_at", Instant, nullable=False),
+    Column("changed_by", Text, nullable=False),
+    # When the longest run was last set or removed; null: it never was.
+    Column("longest_run_at", Instant),
+)
+
 controller_lease = Table(
     "controller_lease",
     metadata,

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from pai_backend.model.errors import InvalidParameters, NoSuchTag
 from pai_backend.model.ids import JobUid
+from pai_backend.model.text import Text
 from pai_backend.store.lookup import no_such_job
 from pai_backend.store.rows import read_tags, tags_text
 from pai_backend.store.tables import jobs
@@ -30,12 +31,12 @@ def tag(conn: Connection, uid: JobUid, tag: str) -> None:
     if tag in kept:
         return
     if len(kept) >= MOST:
-        raise InvalidParameters(f"The job has {MOST} tags already.", hint="Remove one first.")
+        raise InvalidParameters(Text("The job has {most} tags already.", most=MOST), hint=Text("Remove one first."))
     text = tags_text({*kept, tag})
     if len(text.encode()) > MOST_BYTES:
         raise InvalidParameters(
-            f"The job's tags would take more than {MOST_BYTES} bytes together.",
-            hint="Remove one first, or choose a shorter one.",
+            Text("The job's tags would take more than {most_bytes} bytes together.", most_bytes=MOST_BYTES),
+            hint=Text("Remove one first, or choose a shorter one."),
         )
     conn.execute(_WRITE, {"uid_": uid, "text_": text})
 
@@ -44,8 +45,8 @@ def untag(conn: Connection, uid: JobUid, tag: str) -> None:
     """Take a tag away. Raises NoSuchJob, NoSuchTag."""
     kept = _kept(conn, uid)
     if tag not in kept:
-        has = f"It has: {', '.join(sorted(kept))}." if kept else "It has none."
-        raise NoSuchTag(f"The job has no tag {tag[:64]!r}.", hint=has)
+        has = Text("It has: {kept}.", kept=", ".join(sorted(kept))) if kept else Text("It has none.")
+        raise NoSuchTag(Text("The job has no tag {tag}.", tag=repr(tag[:64])), hint=has)
     conn.execute(_WRITE, {"uid_": uid, "text_": tags_text(kept - {tag})})
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import State
+from pai_backend.model.text import Text
 from pai_backend.store import audit
 from pai_backend.store.base import job_key_slots, peer_key_slot
 from pai_backend.store.cipher import Sealed
@@ -96,7 +97,7 @@ def _require_living(conn: Connection, uid: JobUid) -> None:
     if job is None:
         raise no_such_job(uid)
     if State(job.state).final:
-        raise ReadOnlyJob("The job has ended, and its key with it.", hint="Submit it again to enter it.")
+        raise ReadOnlyJob(Text("The job has ended, and its key with it."), hint=Text("Submit it again to enter it."))
 
 
 def _some(owners: Collection[str]) -> Iterator[list[str]]:

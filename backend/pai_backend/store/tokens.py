@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_
 
 from pai_backend.model.errors import Forbidden, NoSuchToken
 from pai_backend.model.scope import Scope
+from pai_backend.model.text import Text
 from pai_backend.store import certificates, keys, notifications, sharing, task_keys
 from pai_backend.store.base import AccessToken
 from pai_backend.store.grants import Act
@@ -51,7 +52,10 @@ def add_token(conn: Connection, token: AccessToken) -> None:
     kept = tokens_of(conn, token.user, token.created_at)
     alike = [one for one in kept if one.application is token.application]
     if token.application and len(alike) >= MOST:
-        raise Forbidden(f"{token.user} has {MOST} application tokens.", hint="Revoke those that are not in use.")
+        raise Forbidden(
+            Text("{user} has {most} application tokens.", user=token.user, most=MOST),
+            hint=Text("Revoke those that are not in use."),
+        )
     for one in alike[: max(0, len(alike) - MOST + 1)]:
         conn.execute(_DELETE, {"digest_": one.digest})
     conn.execute(_FORGET, {"now_": token.created_at})
@@ -99,7 +103,7 @@ def remove_token(conn: Connection, user: str, digest: str, act: Act) -> None:
     mine = conn.execute(_DIGESTS, {"username_": user}).scalars()
     found = [each for each in mine if len(digest) >= SHORTEST_ID and each.startswith(digest)]
     if len(found) != 1:
-        raise NoSuchToken("You have no such token.", hint="`GET /api/v2/tokens` lists yours.")
+        raise NoSuchToken(Text("You have no such token."), hint=Text("`GET /api/v2/tokens` lists yours."))
     conn.execute(_DELETE, {"digest_": found[0]})
     for kind in (keys, certificates, sharing, task_keys, notifications):
         kind.end_of_token(conn, found[0], act)

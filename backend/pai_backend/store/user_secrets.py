@@ -11,6 +11,7 @@ from functools import partial
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from pai_backend.model.errors import InvalidParameters, NoSuchSecret
+from pai_backend.model.text import Text
 from pai_backend.model.user_secret import MOST
 from pai_backend.store import audit
 from pai_backend.store.cipher import Sealed
@@ -80,12 +81,16 @@ def _set(conn: Connection, user: str, name: str, made: Sealed, act: Act) -> None
     key = {"user_": user, "name_": name}
     if not conn.execute(_UPDATE.values(**new), key).rowcount:
         if conn.execute(_COUNT, key).scalar_one() >= MOST:
-            raise InvalidParameters(f"You keep {MOST} secrets, which is the limit.", hint="Remove those not needed.")
+            raise InvalidParameters(
+                Text("You keep {most} secrets, which is the limit.", most=MOST), hint=Text("Remove those not needed.")
+            )
         conn.execute(insert(table), {"id": secrets.token_hex(16), "username": user, "name": name, **new})
     audit.note(conn, "secret.set", user, name, act)
 
 
 def _remove(conn: Connection, user: str, name: str, act: Act) -> None:
     if not conn.execute(_DELETE, {"user_": user, "name_": name}).rowcount:
-        raise NoSuchSecret(f"You have no secret {name[:100]!r}.", hint="`pai secret list` shows yours.")
+        raise NoSuchSecret(
+            Text("You have no secret {name}.", name=repr(name[:100])), hint=Text("`pai secret list` shows yours.")
+        )
     audit.note(conn, "secret.removed", user, name, act)

@@ -14,6 +14,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, exists, fun
 from pai_backend.model.account import Account
 from pai_backend.model.errors import InvalidParameters, NoSuchUser, UserExists, UserHasJobs
 from pai_backend.model.job import State
+from pai_backend.model.text import Text
 from pai_backend.store import addresses as addresses_
 from pai_backend.store import (
     audit,
@@ -77,13 +78,13 @@ def require_addable(conn: Connection, account: Account, *, again: bool) -> None:
     asked = {"username_": account.name}
     if conn.execute(_IS_TAKEN, asked).scalar_one():
         raise UserExists(
-            f"There is a user {account.name}, in this or in another case.",
-            hint="`pai user set` changes one who was added.",
+            Text("There is a user {account}, in this or in another case.", account=account.name),
+            hint=Text("`pai user set` changes one who was added."),
         )
     if not again and conn.execute(_HAS_PAST, asked).scalar_one():
         raise UserExists(
-            f"There has been a user {account.name}, whose jobs and files the new one would have.",
-            hint="Take another name, or `pai user add --again` for the same person.",
+            Text("There has been a user {account}, whose jobs and files the new one would have.", account=account.name),
+            hint=Text("Take another name, or `pai user add --again` for the same person."),
         )
     groups.require_known(conn, account.groups)
 
@@ -157,8 +158,14 @@ def remove(conn: Connection, name: str, act: Act, *, heir: str = "") -> None:
     if active:
         more = "…" if len(active) > _SHOWN else ""
         raise UserHasJobs(
-            f"{name} has {len(active)} jobs that have not ended: {', '.join(active[:_SHOWN])}{more}.",
-            hint="Stop them first, for example by `pai user disable --stop-jobs`.",
+            Text(
+                "{name} has {count} jobs that have not ended: {active}{more}.",
+                name=name,
+                count=len(active),
+                active=", ".join(active[:_SHOWN]),
+                more=more,
+            ),
+            hint=Text("Stop them first, for example by `pai user disable --stop-jobs`."),
         )
     _end_tokens(conn, name, act)
     keys.replace_keys(conn, name, [], act)
@@ -184,7 +191,8 @@ def _hand_over(conn: Connection, name: str, heir: str) -> None:
         mine, theirs = (set(conn.execute(names, {"username_": each}).scalars()) for each in (name, heir))
         for taken in sorted(mine & theirs):
             raise InvalidParameters(
-                f"{heir} has a {kind} {taken}, too.", hint="Rename or remove one of the two, or choose another user."
+                Text("{heir} has a {kind} {taken}, too.", heir=heir, kind=kind, taken=taken),
+                hint=Text("Rename or remove one of the two, or choose another user."),
             )
     for table_ in (addresses, kept_documents_):
         conn.execute(update(table_).where(table_.c.username == _NAME).values(username=heir), {"username_": name})
@@ -199,5 +207,8 @@ def _end_tokens(conn: Connection, name: str, act: Act, session: str = "") -> Non
 def _require(conn: Connection, name: str) -> Account:
     row = conn.execute(_ONE, {"username_": name}).one_or_none()
     if row is None:
-        raise NoSuchUser(f"There is no user {name[:100]!r} that can be changed.", hint="`pai user list` shows all.")
+        raise NoSuchUser(
+            Text("There is no user {name} that can be changed.", name=repr(name[:100])),
+            hint=Text("`pai user list` shows all."),
+        )
     return groups.account(row)

@@ -74,10 +74,14 @@ export interface components {
             readonly tasks: number | null;
             /** @default null */
             readonly gpus: number | null;
+            /** @default null */
+            readonly jobs: number | null;
             /** @default 0 */
             readonly runningTasks: number;
             /** @default 0 */
             readonly runningGpus: number;
+            /** @default 0 */
+            readonly runningJobs: number;
             /**
              * @description The group alone exceeds it.
              * @default false
@@ -232,6 +236,16 @@ export interface components {
              * @default
              */
             readonly hint: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
+            /**
+             * @description How ``hint`` was made; null where there is no hint.
+             * @default null
+             */
+            readonly hintWording: components["schemas"]["Wording"] | null;
         };
         /** @description Drafts, the newest first. */
         readonly DraftList: {
@@ -254,6 +268,16 @@ export interface components {
             readonly hint: string;
             /** @default  */
             readonly requestId: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
+            /**
+             * @description How ``hint`` was made; null where there is no hint.
+             * @default null
+             */
+            readonly hintWording: components["schemas"]["Wording"] | null;
         };
         /** @description One line of a job's history; ``seq`` counts from 1 without gaps within a job. */
         readonly Event: {
@@ -295,6 +319,16 @@ export interface components {
              * @default
              */
             readonly hint: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
+            /**
+             * @description How ``hint`` was made; null where there is no hint.
+             * @default null
+             */
+            readonly hintWording: components["schemas"]["Wording"] | null;
         };
         /** @description Where the notebook with its outputs is now, and the place of its failed cell among all cells; or null. */
         readonly FetchedNotebook: {
@@ -490,6 +524,11 @@ export interface components {
              * @default null
              */
             readonly endAt: string | null;
+            /**
+             * @description What its owner was warned of, in words: that it has almost run as long as it may, or that its GPUs work less than its virtual cluster asks for; else empty.
+             * @default
+             */
+            readonly ruleWarning: string;
             /**
              * @description Null for a job without an `idleTimeout`, and for one that has ended.
              * @default null
@@ -774,7 +813,7 @@ export interface components {
          * @description What can happen to a job that its user wants to know.
          * @enum {string}
          */
-        readonly News: "started" | "waited" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "kept" | "idle" | "gpus-idle" | "test";
+        readonly News: "started" | "waited" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "kept" | "idle" | "gpus-idle" | "budget" | "test";
         /** @description A node and what of it is in use. */
         readonly NodeUseWire: {
             readonly name: string;
@@ -1292,6 +1331,11 @@ export interface components {
             readonly outcome: components["schemas"]["Outcome"] | null;
             /** @description Why it does not start, and what would help; null when that is not known. */
             readonly waiting: components["schemas"]["Waiting"] | null;
+            /**
+             * @description Why it would wait whatever is free: a used-up budget; empty: it would not.
+             * @default
+             */
+            readonly held: string;
         };
         /** @description What became of an uploaded part. */
         readonly UploadState: {
@@ -1368,6 +1412,74 @@ export interface components {
             readonly use: readonly string[];
             /** @description They may submit to these, see and change all jobs of these, and grant these to others. */
             readonly manages: readonly string[];
+        };
+        /** @description Of what the settings of the backend may limit, too: the numbers that hold now. Null: no limit. */
+        readonly VcLimits: {
+            readonly mostGpusPerUser: number | null;
+            readonly mostJobsPerUser: number | null;
+            readonly longestRunS: number | null;
+        };
+        /** @description What jobs of one virtual cluster may do; null is no rule. An empty list allows nothing. */
+        readonly VcRules: {
+            /**
+             * @description GPUs of each user that run at once.
+             * @default null
+             */
+            readonly mostGpusPerUser: number | null;
+            /**
+             * @description Jobs of each user that run at once.
+             * @default null
+             */
+            readonly mostJobsPerUser: number | null;
+            /**
+             * @description Seconds for which an attempt of a job may run.
+             * @default null
+             */
+            readonly longestRunS: number | null;
+            /**
+             * @description The types (skuType, gpuType) of GPUs that jobs may use; a task with GPUs then has to name one, unless it names a pinned cell.
+             * @default null
+             */
+            readonly gpuTypes: readonly string[] | null;
+            /**
+             * @description Patterns of images that tasks may run in, such as `registry.example.com/*`.
+             * @default null
+             */
+            readonly images: readonly string[] | null;
+            /**
+             * @description The priority classes of jobs.
+             * @default null
+             */
+            readonly priorities: readonly components["schemas"]["PriorityClass"][] | null;
+            /**
+             * @description A job whose GPUs work less than this on average is underused.
+             * @default null
+             */
+            readonly idleBelowPercent: number | null;
+            /**
+             * @description Seconds over which that is averaged.
+             * @default null
+             */
+            readonly idleForS: number | null;
+            /**
+             * @description An underused job is stopped; false: its owner is only warned.
+             * @default true
+             */
+            readonly idleStops: boolean;
+        };
+        /** @description The rules of a virtual cluster, and what holds. */
+        readonly VcRulesWire: {
+            readonly virtualCluster: string;
+            /** @description As they were set; null: no rule. */
+            readonly rules: components["schemas"]["VcRules"];
+            readonly inForce: components["schemas"]["VcLimits"];
+            /** @description Names of `inForce` that the configuration of the backend sets: those rules have no effect. */
+            readonly fromConfiguration: readonly string[];
+            /** @description Whether the caller may change them. */
+            readonly mayChange: boolean;
+            /** @description Null: they were never set. */
+            readonly changedAt: string | null;
+            readonly changedBy: string;
         };
         /** @description A verdict as JSON. */
         readonly VerdictWire: {
@@ -1519,6 +1631,15 @@ export interface components {
              */
             readonly doubt: string;
         };
+        /** @description Template and arguments of a text: clients translate the template and put the arguments in. */
+        readonly Wording: {
+            /** @description English, with ``{name}`` where an argument goes. Other braces are text. */
+            readonly template: string;
+            /** @description By name: a text to take as it is, or a wording to translate first. */
+            readonly arguments: {
+                readonly [key: string]: string | components["schemas"]["Wording"];
+            };
+        };
     };
     responses: never;
     parameters: never;
@@ -1628,10 +1749,14 @@ export type UserGroup = components['schemas']['UserGroup'];
 export type UserWire = components['schemas']['UserWire'];
 export type Validation = components['schemas']['Validation'];
 export type VcGrantsWire = components['schemas']['VcGrantsWire'];
+export type VcLimits = components['schemas']['VcLimits'];
+export type VcRules = components['schemas']['VcRules'];
+export type VcRulesWire = components['schemas']['VcRulesWire'];
 export type VerdictWire = components['schemas']['VerdictWire'];
 export type VirtualClusterUse = components['schemas']['VirtualClusterUse'];
 export type Waiting = components['schemas']['Waiting'];
 export type WaitingJob = components['schemas']['WaitingJob'];
 export type Why = components['schemas']['Why'];
+export type Wording = components['schemas']['Wording'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

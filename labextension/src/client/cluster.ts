@@ -7,12 +7,19 @@ import { pathOf } from '../request';
 import type { IPaiClient } from '../tokens';
 import type { IAnnounced } from '../types';
 
+const rulesPath = (vc: string) => pathOf('virtual-clusters', vc, 'rules');
+
 /** The calls. */
 export function clusterCalls(connection: Connection) {
   return {
     announcement: async () => {
       const told = await connection.json<IAnnounced>('GET', 'announcement');
       return told.announcement;
+    },
+    vcRules: vc => connection.json('GET', rulesPath(vc)),
+    changeVcRules: async (vc, change) => {
+      const body = JSON.stringify(change);
+      await connection.api('PUT', rulesPath(vc), { body });
     },
     use: () => connection.json('GET', 'cluster/use'),
     orphans: () => connection.rows('cluster/orphans'),

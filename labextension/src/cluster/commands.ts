@@ -6,12 +6,13 @@ import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
-import { reportProblem } from '../feedback';
+import { reported, reportProblem } from '../feedback';
 import { clusterIcon } from '../icons';
 import { JOB_ARGS } from '../jobs/commands';
 import type { IPaiClient, QueuePlace } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { ClusterModel } from './model';
+import { showRules } from './rules';
 
 /** What the commands act on. */
 export interface IClusterCommandOptions {
@@ -124,6 +125,24 @@ export function addClusterCommands(
     },
     isEnabled: args => typeof args.job === 'string',
     execute: args => moveJob(options, args)
+  });
+  commands.addCommand(CommandIDs.vcRules, {
+    label: trans.__('Rules of a Virtual Cluster…'),
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          vc: { type: 'string', description: 'Name of the virtual cluster.' }
+        },
+        required: ['vc']
+      }
+    },
+    isEnabled: args => typeof args.vc === 'string',
+    execute: async args => {
+      if (typeof args.vc === 'string') {
+        await reported(trans, showRules(options.client, trans, args.vc));
+      }
+    }
   });
   commands.addCommand(CommandIDs.endOrphan, {
     label: trans.__('End Unknown Task…'),

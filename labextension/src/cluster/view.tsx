@@ -8,7 +8,7 @@ import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 import { clusterIcon } from '../icons';
 import { JobLink, ModelView, ProblemBox } from '../components';
-import { DOMAIN } from '../tokens';
+import { CommandIDs, DOMAIN } from '../tokens';
 import type { IClusterUse, IRunningJob, IVirtualClusterUse } from '../types';
 import { CellsTable } from './cells';
 import type { ClusterModel } from './model';
@@ -102,6 +102,17 @@ function VirtualClusterSection(
   return (
     <section aria-labelledby={id} data-vc={use.name}>
       <h3 id={id}>{use.name}</h3>
+      {use.granted && (
+        <button
+          aria-label={trans.__('Rules of %1', use.name)}
+          className="jp-mod-styled"
+          onClick={() =>
+            void props.commands.execute(CommandIDs.vcRules, { vc: use.name })
+          }
+        >
+          {trans.__('Rules…')}
+        </button>
+      )}
       {!use.granted && <p>{trans.__('You are not allowed to use it.')}</p>}
       {use.cells.length > 0 && (
         <CellsTable

@@ -8,6 +8,7 @@ import * as React from 'react';
 import { allowedWords, untilWords } from '../jobs/shares';
 import { ProblemBox } from '../components';
 import type { IDoctorReport, IFinding, IGuide } from '../types';
+import { inLocale } from '../language';
 import type { ConnectModel } from './model';
 import { PrivateKey } from './private_key';
 import { Copied, Programs } from './programs';
@@ -137,8 +138,8 @@ function Putty(props: IConnectProps & { guide: IGuide }): JSX.Element {
 
 function Finding(props: { finding: IFinding }): JSX.Element {
   const { blocking, texts } = props.finding;
-  const language = document.documentElement.lang.replace('-', '_');
-  const { what, remedy } = texts[language] ?? texts.en;
+  const language = document.documentElement.lang;
+  const { what, remedy } = inLocale(texts, language) ?? texts.en;
   return (
     <div className="jp-pai-Note" data-kind={blocking ? 'problem' : 'warning'}>
       <strong>{what}</strong>

@@ -56,6 +56,12 @@ export function eventWords(trans: TranslationBundle, event: IJobEvent): string {
         Number(payload.gpus),
         duration(trans, Number(payload.idleS) * 1000)
       );
+    case 'job.budget':
+    case 'job.underused':
+    case 'job.ending-soon':
+      return said('text');
+    case 'job.underused-over':
+      return trans.__('Its GPUs work again');
     default:
       return joined(type, said('reason'));
   }

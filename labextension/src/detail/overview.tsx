@@ -61,6 +61,7 @@ function factsOf(
         : ''
     ],
     [trans.__('Stopped if not done by'), timeText(job.endAt ?? null)],
+    [trans.__('Warning'), job.ruleWarning ?? ''],
     [trans.__('Not used since'), timeText(job.idle?.since ?? null)],
     [
       job.idle?.warned

@@ -188,6 +188,8 @@ export class JobPage extends Panel {
     if (this._log.model !== log) {
       this._log.model = log;
     }
+    // Below a head that is not there yet they would move when it comes.
+    this._parts.setHidden(job === null);
     this._part.setHidden(tab === 'logs');
     this._output.setHidden(tab !== 'logs');
     const labelled = `${panelId(this.model)}-${tab}`;

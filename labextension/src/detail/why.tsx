@@ -5,12 +5,13 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { exitWords, jobExitWords } from '../exit_words';
+import { inLocale } from '../language';
 import type { ICap, IJobDetail, ITold, IWaiting, IWhy } from '../types';
 import { clockText, timeText } from '../words';
 
 /** The words in the language of the page; English where there are none. */
 export function toldIn(language: string, waiting: IWaiting): ITold {
-  return waiting.texts[language.replace('-', '_')] ?? waiting.texts.en;
+  return inLocale(waiting.texts, language) ?? waiting.texts.en;
 }
 
 /** A limit with what counts against it now. */

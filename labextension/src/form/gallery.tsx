@@ -6,6 +6,7 @@ import { Time } from '@jupyterlab/coreutils';
 import { closeIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 import { ProblemBox } from '../components';
+import { inLocale } from '../language';
 import type { Kept } from '../tokens';
 import { IconButton } from './fields';
 import type { IFormProps } from './view';
@@ -60,7 +61,7 @@ export function Gallery(props: IFormProps): JSX.Element {
         name: each.name,
         filename: each.filename,
         own: origin === 'own',
-        ...(each.words[language] ?? each.words.en)
+        ...(inLocale(each.words, language) ?? each.words.en)
       }));
   const groups: [string, IStart[]][] = [
     [

@@ -4,6 +4,7 @@
  * Keywords of our own are those of the backend (`docs/rest.md`): `x-section`, `x-widget`, `x-words`, `x-fallback`.
  */
 
+import { inLocale } from '../language';
 import type { IJsonObject, Json, Path } from './paths';
 import { isList, isObject, textOf } from './paths';
 
@@ -93,11 +94,11 @@ function mapped(
   });
 }
 
-/** A copy whose titles and descriptions are in a language; English where that is not there. */
+/** A copy whose titles and descriptions are in a language, as JupyterLab calls it (`zh-CN`); else in English. */
 export function inLanguage(schema: IFormSchema, language: string): IFormSchema {
   const translate = (part: IFormSchema): IFormSchema => ({
     ...part,
-    ...part['x-words']?.[language]
+    ...inLocale(part['x-words'], language)
   });
   const sections = schema['x-sections'];
   return {
@@ -105,7 +106,7 @@ export function inLanguage(schema: IFormSchema, language: string): IFormSchema {
     ...(sections && {
       'x-sections': sections.map(each => ({
         ...each,
-        ...each['x-words']?.[language]
+        ...inLocale(each['x-words'], language)
       }))
     })
   };

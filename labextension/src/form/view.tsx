@@ -8,6 +8,7 @@ import type { RJSFSchema, ValidatorType } from '@rjsf/utils';
 import * as React from 'react';
 import { ProblemBox } from '../components';
 import type { IFault } from '../types';
+import { inWords } from '../worded';
 import type { IFormContext } from './fields';
 import { templates, widgets } from './fields';
 import type { FormModel } from './model';
@@ -181,7 +182,11 @@ function Roles(
     () => ({ ...props.context, role: role?.value ?? null }),
     [props.context, role?.value]
   );
-  const faults = model.state.faults;
+  const { faults: told } = model.state;
+  const faults = React.useMemo(
+    () => told.map(fault => inWords(trans, fault)),
+    [told, trans]
+  );
   const faulty = new Set(
     faults
       .map(fault => pathOf(fault.path)[1])
@@ -261,7 +266,14 @@ export function FormView(props: IFormProps): JSX.Element {
     () => schema && ofSection(schema, page),
     [schema, page]
   );
-  const errors = React.useMemo(() => errorsBelow(faults, []), [faults]);
+  const errors = React.useMemo(
+    () =>
+      errorsBelow(
+        faults.map(fault => inWords(trans, fault)),
+        []
+      ),
+    [faults, trans]
+  );
   const context = React.useMemo(
     () => ({ ...props.context, trans, use }),
     [props.context, trans, use]

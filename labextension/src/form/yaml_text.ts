@@ -26,9 +26,20 @@ type Collection = (YAMLMap | YAMLSeq) & { range: [number, number, number] };
 /** Most times that one text may be meant by aliases. */
 const MOST_ALIASES = 100;
 
+/** The text that was parsed last. */
+let last: { readonly text: string; readonly document: Document } | null = null;
+
+/** The document of a text; it must not be changed. A key in the form asks three times for the same two texts. */
+function parsed(text: string): Document {
+  if (last?.text !== text) {
+    last = { text, document: parseDocument(text) };
+  }
+  return last.document;
+}
+
 /** The value of a text, or null when it cannot be read, or is several documents. */
 export function readYaml(text: string): { readonly value: Json } | null {
-  const document = parseDocument(text);
+  const document = parsed(text);
   if (document.errors.length > 0) {
     return null;
   }
@@ -45,14 +56,14 @@ export function yamlRange(
   text: string,
   path: Path
 ): readonly [number, number] | null {
-  const node = nodeAt(parseDocument(text), path);
+  const node = nodeAt(parsed(text), path);
   return node ? [node.range[0], node.range[1]] : null;
 }
 
 /** The path of what stands at an offset: of the innermost value that holds it. */
 export function yamlPath(text: string, offset: number): Path {
   let found: Path = [];
-  const document = parseDocument(text);
+  const document = parsed(text);
   const look = (node: unknown, path: Path): void => {
     if (isMap(node)) {
       for (const pair of node.items) {
@@ -201,7 +212,7 @@ function change(
   value: Json | undefined,
   isNew: boolean
 ): string {
-  const document = parseDocument(text);
+  const document = parsed(text);
   if (path.length === 0) {
     return written(value) + '\n';
   }
@@ -306,7 +317,7 @@ export function changeYaml(text: string, made: Change): string {
 }
 
 function rename(text: string, path: Path, name: string): string {
-  const parent = nodeAt(parseDocument(text), path.slice(0, -1));
+  const parent = nodeAt(parsed(text), path.slice(0, -1));
   const old = String(path[path.length - 1]);
   const key = isMap(parent)
     ? parent.items.find(pair => nameOf(pair) === old)?.key
@@ -319,7 +330,7 @@ function rename(text: string, path: Path, name: string): string {
 
 /** The text with an item of a list or object and the one behind it in each other's places. */
 export function swapYaml(text: string, path: Path, index: number): string {
-  const around = nodeAt(parseDocument(text), path);
+  const around = nodeAt(parsed(text), path);
   if (!isCollection(around) || around.flow) {
     throw new Error('no lines of their own');
   }

@@ -105,28 +105,23 @@ function Types({ types }: { types: readonly string[] }): JSX.Element {
   );
 }
 
-/** The row of a job, or an ellipsis until the job is read. */
-function rowOf(
-  props: ITableProps,
-  job: IJobSummary | undefined,
-  attributes: React.HTMLAttributes<HTMLTableRowElement>,
-  columns: number
-): JSX.Element {
-  const { model, commands, trans } = props;
-  if (!job) {
-    return (
-      <tr {...attributes} key={attributes['aria-rowindex']}>
-        <td colSpan={columns}>…</td>
-      </tr>
-    );
+/** The row of a job. It is rendered again when the job was read again, and not at each turn of the wheel. */
+const JobRow = React.memo(function JobRow(
+  props: Pick<ITableProps, 'model' | 'commands' | 'trans'> & {
+    job: IJobSummary;
+    isMarked: boolean;
+    place: number;
+    style: React.CSSProperties;
   }
+): JSX.Element {
+  const { model, commands, trans, job, isMarked, place, style } = props;
   const failed = job.exitStatus !== null && job.exitStatus !== 0;
   return (
-    <tr {...attributes} data-job={job.name} key={job.uid}>
+    <tr aria-rowindex={place} data-job={job.name} style={style}>
       <td>
         <input
           aria-label={trans.__('Mark %1', job.name)}
-          checked={model.state.marked.has(job.uid)}
+          checked={isMarked}
           onChange={event => model.mark(job, event.target.checked)}
           type="checkbox"
         />
@@ -147,6 +142,35 @@ function rowOf(
       <Cell text={between(trans, job.launchedTime, job.completedTime)} />
       <Cell text={String(job.retries)} />
     </tr>
+  );
+});
+
+/** The row of a job, or an ellipsis until the job is read. */
+function rowOf(
+  props: ITableProps,
+  job: IJobSummary | undefined,
+  attributes: { 'aria-rowindex': number; style: React.CSSProperties },
+  columns: number
+): JSX.Element {
+  const { model, commands, trans } = props;
+  if (!job) {
+    return (
+      <tr {...attributes} key={attributes['aria-rowindex']}>
+        <td colSpan={columns}>…</td>
+      </tr>
+    );
+  }
+  return (
+    <JobRow
+      commands={commands}
+      isMarked={model.state.marked.has(job.uid)}
+      job={job}
+      key={job.uid}
+      model={model}
+      place={attributes['aria-rowindex']}
+      style={attributes.style}
+      trans={trans}
+    />
   );
 }
 

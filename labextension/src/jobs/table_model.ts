@@ -130,16 +130,23 @@ export class JobTableModel implements IDisposable {
     return this.ask({ order: `${field},${descends ? 'DESC' : 'ASC'}` });
   }
 
-  /** Rows `first` to `end` are looked at. */
+  /** Rows `first` to `end` are looked at. While an answer is due no other is asked for: a scroll would ask for many. */
   look(first: number, end: number): void {
+    this._sight = [first, end];
     this._first = Math.floor(first / PAGE) * PAGE;
     this._end = end;
+    if (this._settled >= this._asked && this._lacks(first, end)) {
+      void this._load();
+    }
+  }
+
+  private _lacks(first: number, end: number): boolean {
     for (let place = first; place < Math.min(end, this._state.total); place++) {
       if (!this._state.rows.has(place)) {
-        void this._load();
-        return;
+        return true;
       }
     }
+    return false;
   }
 
   /** Read what is looked at again, soon. */
@@ -177,7 +184,7 @@ export class JobTableModel implements IDisposable {
     const turn = ++this._asked;
     const { days, ...query } = this._state.query;
     const since = sinceOf(days, new Date());
-    const offset = this._first;
+    const [offset, sight] = [this._first, this._sight];
     const limit = Math.max(1, Math.ceil((this._end - offset) / PAGE)) * PAGE;
     try {
       const page = await this._client.jobs({
@@ -200,12 +207,18 @@ export class JobTableModel implements IDisposable {
         }
       }
       const total = page.totalCount;
+      this._settled = turn;
       this._update({ rows, marked, total, loaded: true, problem: null });
+      if (sight !== this._sight) {
+        this.look(...this._sight);
+      }
     } catch (reason) {
       if (turn > this._applied && !this._isDisposed) {
         this._applied = turn;
         this._update({ problem: asPaiError(reason), loaded: true });
       }
+    } finally {
+      this._settled = Math.max(this._settled, turn);
     }
   }
 
@@ -221,6 +234,9 @@ export class JobTableModel implements IDisposable {
   private _end = PAGE;
   private _first = 0;
   private _isDisposed = false;
+  /** The last question that was answered, or failed. */
+  private _settled = 0;
+  private _sight: readonly [number, number] = [0, 0];
   private _state: IJobTableState = {
     query: FIRST_QUERY,
     total: 0,

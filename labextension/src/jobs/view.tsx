@@ -49,15 +49,16 @@ function rowFacts(trans: TranslationBundle, job: IJobSummary): string {
   return facts.filter(fact => fact !== '').join(' · ');
 }
 
-function JobRow(props: {
-  trans: TranslationBundle;
-  job: IJobSummary;
-  shares: IShares;
-  selected: boolean;
-  onSelect: () => void;
-  onOpen: () => void;
-}): JSX.Element {
-  const { trans, job, selected } = props;
+/** A row. It is rendered again when the job was read again or selected, and not with each row that is. */
+const JobRow = React.memo(function JobRow(
+  props: IListProps & {
+    job: IJobSummary;
+    shares: IShares;
+    selected: boolean;
+  }
+): JSX.Element {
+  const { model, commands, trans, job, selected } = props;
+  const select = () => model.select(job.uid);
   const row = React.useRef<HTMLLIElement>(null);
   React.useEffect(() => {
     if (selected) {
@@ -70,9 +71,9 @@ function JobRow(props: {
       className="jp-pai-JobList-row"
       data-job={job.name}
       id={`jp-pai-job-${job.uid}`}
-      onClick={props.onSelect}
-      onContextMenu={props.onSelect}
-      onDoubleClick={props.onOpen}
+      onClick={select}
+      onContextMenu={select}
+      onDoubleClick={() => void commands.execute(CommandIDs.openJob)}
       ref={row}
       role="option"
       title={job.id}
@@ -92,7 +93,7 @@ function JobRow(props: {
       )}
     </li>
   );
-}
+});
 
 /** The uid that an arrow key leads to from the selected row; null when the key is not one. */
 export function rowAfterKey(state: IJobListState, key: string): string | null {
@@ -135,10 +136,10 @@ function JobRows(props: IListProps): JSX.Element {
     >
       {jobs.map(job => (
         <JobRow
+          commands={commands}
           job={job}
           key={job.uid}
-          onOpen={open}
-          onSelect={() => model.select(job.uid)}
+          model={model}
           selected={job.uid === selected}
           shares={shares}
           trans={trans}

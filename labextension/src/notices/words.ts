@@ -29,7 +29,8 @@ export const NEWS: readonly JobNews[] = [
   'preempted',
   'kept',
   'idle',
-  'gpus-idle'
+  'gpus-idle',
+  'budget'
 ];
 
 /** What the backend takes where nothing is chosen. */
@@ -39,7 +40,8 @@ export const USUAL: readonly JobNews[] = [
   'preempted',
   'kept',
   'idle',
-  'gpus-idle'
+  'gpus-idle',
+  'budget'
 ];
 
 /** How messages come. */
@@ -86,6 +88,8 @@ export function newsWord(trans: TranslationBundle, news: JobNews): string {
       return trans.__('Stops soon because it is not used');
     case 'gpus-idle':
       return trans.__('GPUs are idle');
+    case 'budget':
+      return trans.__('A budget is nearly used, or used up');
     case 'test':
       return trans.__('Test');
   }

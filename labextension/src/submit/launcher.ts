@@ -4,6 +4,7 @@
 
 import type { ILauncher } from '@jupyterlab/launcher';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { inLocale } from '../language';
 import type { IJobListModel, IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { ITemplate } from '../types';
@@ -20,7 +21,7 @@ export function cardOf(
   if (name.startsWith('empty')) {
     return null;
   }
-  const { title, about } = words[language] ?? words.en;
+  const { title, about } = inLocale(words, language) ?? words.en;
   return { launcher: true, template: name, filename, title, about };
 }
 

@@ -214,8 +214,8 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     }
     addEntries(trans, palette, launcher);
     if (launcher) {
-      const code = language.languageCode.slice(0, 2);
-      addTemplateCards(launcher, client, jobs, trans, code);
+      const { languageCode } = language;
+      addTemplateCards(launcher, client, jobs, trans, languageCode);
     }
   }
 };

@@ -7,6 +7,7 @@ import * as React from 'react';
 import type { FormModel } from '../form/model';
 import type { IRemedy } from '../form/remedies';
 import { remedied, remedyOf } from '../form/remedies';
+import { inLocale } from '../language';
 import type { ITold, ITrial } from '../types';
 import { clockText } from '../words';
 
@@ -29,8 +30,7 @@ export function trialLine(trans: TranslationBundle, trial: ITrial): string {
 
 /** Why, in the user's language. */
 export function whyOf(trial: ITrial, language: string): ITold | null {
-  const texts = trial.waiting?.texts ?? {};
-  return texts[language] ?? texts.en ?? null;
+  return inLocale(trial.waiting?.texts, language) ?? null;
 }
 
 /** The answer with its reason, and a button for each remedy. */
@@ -56,6 +56,7 @@ export function TrialNote(props: {
       data-outcome={trial.outcome}
     >
       <strong>{trialLine(trans, trial)}</strong>
+      {trial.held && <span>{trial.held}</span>}
       {told && <span>{told.sentence}</span>}
       {told && remedies.length === 0 && <em>{told.remedy}</em>}
       {remedies.map(remedy => (

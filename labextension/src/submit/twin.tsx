@@ -4,7 +4,7 @@
 
 import type { IEditorServices } from '@jupyterlab/codeeditor';
 import { CodeEditor, CodeEditorWrapper } from '@jupyterlab/codeeditor';
-import type { ITranslator } from '@jupyterlab/translation';
+import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { Panel } from '@lumino/widgets';
 import * as React from 'react';
 import { ModelView } from '../components';
@@ -16,6 +16,7 @@ import { secretRanges } from '../form/secrets';
 import { notationOf, rangeOf } from '../form/twin';
 import { DOMAIN } from '../tokens';
 import type { IFault } from '../types';
+import { inWords } from '../worded';
 import { markExtensions, maskSecrets, showFaults } from './marks';
 import type { DocumentModel } from './model';
 
@@ -59,6 +60,7 @@ export class DocumentTwin extends Panel {
     super();
     const { model, form, translator } = options;
     const trans = translator.load(DOMAIN);
+    this._trans = trans;
     this._model = model;
     this._form = form;
     this.addClass('jp-pai-Document-twin');
@@ -144,7 +146,10 @@ export class DocumentTwin extends Panel {
     }
     if (faults !== this._faults) {
       this._faults = faults;
-      showFaults(this._editor.editor.host, faults);
+      showFaults(
+        this._editor.editor.host,
+        faults.map(fault => inWords(this._trans, fault))
+      );
     }
   }
 
@@ -181,6 +186,7 @@ export class DocumentTwin extends Panel {
 
   private readonly _editor: CodeEditorWrapper;
   private _faults: readonly IFault[] = [];
+  private readonly _trans: TranslationBundle;
   private readonly _form: FormModel;
   /** The text whose secrets are masked. */
   private _masked = '';

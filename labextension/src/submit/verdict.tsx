@@ -7,6 +7,7 @@ import * as React from 'react';
 import { ProblemBox, WarningBoxes } from '../components';
 import type { FormModel } from '../form/model';
 import type { IFault } from '../types';
+import { inWords } from '../worded';
 import { dialectWord } from '../words';
 import type { DocumentModel } from './model';
 import { TrialNote } from './trial';
@@ -35,19 +36,22 @@ function Faults(props: IVerdictProps): JSX.Element {
   const { model, trans, jump } = props;
   return (
     <ul className="jp-pai-Faults" aria-label={trans.__('Errors')}>
-      {model.state.faults.map((fault, place) => (
-        <li key={`${fault.path}-${place}`}>
-          <button
-            className="jp-pai-Faults-fault"
-            disabled={fault.line === null}
-            onClick={() => jump(fault)}
-          >
-            <strong>{placeOf(trans, fault)}</strong>
-            <span>{fault.message}</span>
-            {fault.hint && <em>{fault.hint}</em>}
-          </button>
-        </li>
-      ))}
+      {model.state.faults.map((fault, place) => {
+        const said = inWords(trans, fault);
+        return (
+          <li key={`${fault.path}-${place}`}>
+            <button
+              className="jp-pai-Faults-fault"
+              disabled={fault.line === null}
+              onClick={() => jump(fault)}
+            >
+              <strong>{placeOf(trans, fault)}</strong>
+              <span>{said.message}</span>
+              {said.hint && <em>{said.hint}</em>}
+            </button>
+          </li>
+        );
+      })}
     </ul>
   );
 }

@@ -17,10 +17,10 @@ from pai_backend.model.errors import Unavailable
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from tests.support.api_site import ALICE, ApiSite
 from tests.support.documents import scm_document
+from tests.support.wordings import ERROR_KEYS
 
 Wrong = tuple[str, str, bytes | None, int, str, str]
 NAME_RULE = "name may hold letters, digits, and . _ ~ -, at most 255 of them, and is not . or .."
-BODY_KEYS = {"code", "message", "errors", "hint", "requestId"}
 
 
 def assert_is_error(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def assert_is_error(answer: httpx.Response, status: int, code: str) -> dict[str,
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
     body: dict[str, Any] = answer.json()
-    assert set(body) == BODY_KEYS
+    assert set(body) == ERROR_KEYS
     assert body["code"] == code
     assert body["requestId"] == answer.headers["x-request-id"]
     return body
@@ -332,7 +332,7 @@ async def test_paths_that_no_name_can_have_are_the_callers_mistake(api: ApiSite,
     async with api.client() as client:
         answer = await client.get(path)
     assert answer.status_code in (400, 404)
-    assert set(answer.json()) == BODY_KEYS
+    assert set(answer.json()) == ERROR_KEYS
     assert len(answer.content) < 1000
 
 

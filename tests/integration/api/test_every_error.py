@@ -37,6 +37,7 @@ from pai_backend.store.grants import Act
 from tests.integration.api.test_openpai_jobs import saved
 from tests.support.api_site import ALICE, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
+from tests.support.played_images import PlayedImages, played_image
 
 PARTS = {
     "job": "hello",
@@ -60,6 +61,7 @@ PARTS = {
     "address": "workspace",
     "template": "mine",
     "draft": "mine",
+    "budget": "00000000",
 }
 """Parts of paths that lead to something of alice's."""
 BODIES: dict[str, object] = {
@@ -81,6 +83,8 @@ BODIES: dict[str, object] = {
     "users": {"username": "eve", "password": "correct horse"},
     "{path}": {},
     "{secret}": {"value": "for-no-other-user"},
+    "budgets": {"hours": 10, "user": "alice"},
+    "rules": {},
 }
 """Last part of a path -> a body that is taken there."""
 CAROL = Account("carol", password_hash=hash_password("correct horse"))
@@ -162,6 +166,11 @@ class Asker:
         """The pair's request with these new values of a user or group."""
         body = json.dumps({"data": values}).encode()
         return await self.ask(pair, body=body, headers={"Authorization": f"Bearer {token}"})
+
+    async def budget(self, pair: Pair, **of: str) -> httpx.Response:
+        """The pair's request with a budget of these."""
+        body = json.dumps({"hours": 10, **of}).encode()
+        return await self.ask(pair, body=body, headers={"Authorization": f"Bearer {ROOT}"})
 
     async def application_token(self, scope: str = "") -> dict[str, str]:
         token = (await self.client.post("/api/v2/tokens/application", params={"scopes": scope})).json()["token"]
@@ -322,6 +331,8 @@ async def no_service(asker: Asker, pair: Pair) -> httpx.Response:
 async def no_virtual_cluster(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.takes_document:
         return await asker.document(pair, virtualCluster="none")
+    if pair.template.endswith("/budgets"):
+        return await asker.budget(pair, virtualCluster="none")
     named = [each["name"] for each in pair.entry["parameters"] if each["name"] in ("vc", "virtualCluster")]
     query = {name: "none" for name in named if f"{{{name}}}" not in pair.template}
     return await asker.ask(pair, query=query or None, vc="none")
@@ -409,6 +420,8 @@ async def forbidden(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def no_user(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("/budgets"):
+        return await asker.budget(pair, user="nobody")
     if pair.template.endswith("/shares"):
         return await asker.ask(pair, body=b'{"user": "nobody"}')
     if (pair.body() is not None and "authn" in pair.template) or pair.template.endswith("/token"):
@@ -424,6 +437,8 @@ async def no_user(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def no_group(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("/budgets"):
+        return await asker.budget(pair, group="nobody")
     if pair.template.endswith("/shares"):
         return await asker.ask(pair, body=b'{"user": "group:nobody"}')
     if pair.template.endswith("/groups"):
@@ -460,6 +475,8 @@ async def user_has_jobs(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def not_supported(asker: Asker, pair: Pair) -> httpx.Response:
+    if "/images" in pair.template:
+        return await as_admin(asker, pair, {})
     if pair.verb == "delete":
         return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, user="alice")
     if "oidc" in pair.template:
@@ -505,6 +522,16 @@ async def other_queue(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, body=b'{"before": "guest"}')
 
 
+async def no_image(asker: Asker, pair: Pair) -> httpx.Response:
+    asker.api.engine.images = PlayedImages()
+    return await as_admin(asker, pair, {})
+
+
+async def image_in_use(asker: Asker, pair: Pair) -> httpx.Response:
+    asker.api.engine.images = PlayedImages([played_image(1, "docker.io/alice/file:latest", tasks=1)])
+    return await as_admin(asker, pair, {})
+
+
 Recipe = Callable[[Asker, Pair], Awaitable[httpx.Response]]
 RECIPES: dict[str, Recipe] = {
     "UnauthorizedUserError": unauthorized,
@@ -526,6 +553,7 @@ RECIPES: dict[str, Recipe] = {
     "NoNotificationError": plain,
     "NoSecretError": plain,
     "NoCertificateError": plain,
+    "NoImageError": no_image,
     "NoShareError": plain,
     "NoTagError": plain,
     "NoTokenError": plain,
@@ -538,6 +566,7 @@ RECIPES: dict[str, Recipe] = {
     "NotFinishedJobError": not_finished,
     "NotWaitingJobError": not_waiting,
     "OtherQueueError": other_queue,
+    "ImageInUseError": image_in_use,
     "NoUserError": no_user,
     "NoGroupError": no_group,
     "IncorrectPasswordError": wrong_password,

@@ -13,7 +13,7 @@ from tests.integration.api.test_key_commands import Pai
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 
 HOOK = "https://hooks.example.org/services/T0/not-for-others"
-USUAL = ["failed", "gpus-idle", "idle", "kept", "preempted", "succeeded"]
+USUAL = ["budget", "failed", "gpus-idle", "idle", "kept", "preempted", "succeeded"]
 V2 = """\
 protocolVersion: 2
 name: told

@@ -49,12 +49,18 @@ async def test_the_table_has_each_scope_where_it_belongs() -> None:
             assert scope is Scope.READ
         elif re.search(r"/(ssh|key|keys|shares|links|ticket|certificates)(/|$)", template):
             assert scope is Scope.SSH, template
-        elif re.search(r"/(orphans|config|config/history|lockouts)(/|$)", template) and "{job}" not in template:
+        elif re.search(r"/(orphans|images/{path}|config|config/history|lockouts)(/|$)", template) and (
+            "{job}" not in template
+        ):
             assert scope is Scope.ADMIN, template
         elif verb in WRITES and re.search(r"/users?(/{user})?$", template):
             assert scope is Scope.SSH, "a profile has the keys of its user"
         elif verb in WRITES and template == "/api/v2/announcement":
             assert scope is Scope.ADMIN, "any user reads it"
+        elif verb in WRITES and template == "/api/v2/virtual-clusters/{vc}/rules":
+            assert scope is Scope.ADMIN, "its users read them"
+        elif verb in WRITES and template.startswith("/api/v2/budgets"):
+            assert scope is Scope.ADMIN, "whom they concern reads them"
         elif verb in WRITES:
             assert scope is Scope.JOBS, (verb, template)
 

@@ -18,6 +18,7 @@ from pai_backend.model.job import Job, State
 from pai_backend.store.base import NewEvent
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
+from tests.support.wordings import ERROR_KEYS
 
 
 async def connect(
@@ -224,7 +225,7 @@ async def test_a_stream_is_refused_before_the_upgrade(
         await connect(api, path, token, headers)
     assert refusal.value.code == status
     assert refusal.value.response is not None
-    assert set(json.loads(refusal.value.response.body)) == {"code", "message", "errors", "hint", "requestId"}
+    assert set(json.loads(refusal.value.response.body)) == ERROR_KEYS
 
 
 @pytest.mark.asyncio

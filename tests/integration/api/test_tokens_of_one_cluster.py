@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio
 __all__ = ["pai"]
 
 ALL_SCOPES = "read,jobs,files,ssh,admin"
-OF_ITS_USER = r"/(templates|drafts|usage|audit|notifications|secrets)(/|$)|/holdings$"
+OF_ITS_USER = r"/(templates|drafts|usage|budgets|audit|notifications|secrets|images)(/|$)|/holdings$"
 """Paths without a job that concern all that the user has."""
 SOME_VERBS = {
     ("delete", "/api/v2/addresses/{address}"),

@@ -44,15 +44,15 @@ def asking(tasks: int, gpus: int, cpus: int = 1) -> str:
 async def test_what_fits_starts_and_nothing_is_submitted(lab: ApiSite) -> None:
     async with lab.client() as alice:
         for _ in range(3):
-            assert await trial(alice, document("hello", "vc1")) == {"outcome": "starts", "waiting": None}
+            assert await trial(alice, document("hello", "vc1")) == {"outcome": "starts", "waiting": None, "held": ""}
         assert (await alice.get("/api/v2/jobs")).json() == []
 
 
 @pytest.mark.asyncio
 async def test_what_is_wrong_is_told_by_validation_only(lab: ApiSite) -> None:
     async with lab.client() as alice:
-        assert await trial(alice, b"{}") == {"outcome": None, "waiting": None}
-        assert await trial(alice, document("hello", "nowhere")) == {"outcome": None, "waiting": None}
+        assert await trial(alice, b"{}") == {"outcome": None, "waiting": None, "held": ""}
+        assert await trial(alice, document("hello", "nowhere")) == {"outcome": None, "waiting": None, "held": ""}
 
 
 @pytest.mark.asyncio

@@ -16,6 +16,7 @@ from pai_backend.model.job import Phase, State
 from pai_backend.testing.builders import make_placement
 from tests.support.proxy_fakes import SERVICE, Clock, FakeStore, FakeUser, running_proxy, service_job
 from tests.support.proxy_upstreams import web_server
+from tests.support.wordings import ERROR_KEYS
 
 PAGE = {"Accept": "text/html"}
 
@@ -181,10 +182,7 @@ async def test_a_stranger_learns_nothing_but_how_to_sign_in() -> None:
             assert "%pai open" in page.text
             assert "alice" not in page.text
             body = (await client.get("/")).json()
-            assert (body["code"], set(body)) == (
-                "UnauthorizedUserError",
-                {"code", "message", "hint", "errors", "requestId"},
-            )
+            assert (body["code"], set(body)) == ("UnauthorizedUserError", ERROR_KEYS)
         assert under_test.store.lookups == 0
 
 

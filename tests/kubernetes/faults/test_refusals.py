@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,14 @@ import pytest
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.cluster.images import BUSYBOX
-from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.faults.audit import settled
-from tests.kubernetes.faults.jobs import Wanted, good
+from tests.kubernetes.faults.jobs import Wanted, good, patient
+from tests.kubernetes.faults.obstacles import SAID, a_rule_against, hog, take_room
 from tests.kubernetes.faults.product import LIMIT_S, Product, Site, product_on, timed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LATE = "localhost/jupyter-pai/late:1"
-SAID = "nobody wants this role here"
 
 
 async def test_an_image_that_is_missing_is_waited_for(
@@ -67,6 +65,29 @@ async def test_a_standard_that_the_settings_do_not_keep_is_waited_for_and_costs_
         await kubectl("label", "namespace", kubectl.namespace, f"{label}-")
     await settled(product)
     assert not [line for line in await product.told(waits) if line.startswith("retry")]
+
+
+async def test_what_a_virtual_cluster_is_to_have_is_waited_for_where_it_is_missing(site: Site, tmp_path: Path) -> None:
+    """Class, account and label are on the pods of that virtual cluster once they are there."""
+    kubectl, name = site.kubectl, f"urgent-{site.kubectl.namespace}"
+    own = {"priority_class": name, "service_account": "tasks", "labels": {"team": "vision"}}
+    said = "the cluster does not have what the administrator has set for pods"
+    async with product_on(site, tmp_path / "backend", {"by_vc": {"default": own}}) as product:
+        waits = await product.submit(patient("waits-for-a-class"))
+        try:
+            await product.until(waits, lambda job: said in str(job["why"]), "to tell of what is missing")
+            await kubectl("create", "serviceaccount", "tasks")
+            await product.until(waits, lambda job: "PriorityClass" in str(job["why"]), "to tell of the class")
+            await kubectl("create", "priorityclass", name, "--value=1000")
+            await product.running(waits)
+            (pod,) = (await kubectl.get("pods", "-l", "team=vision"))["items"]
+            spec = pod["spec"]
+            assert (spec["priorityClassName"], spec["serviceAccountName"]) == (name, "tasks")
+            assert not any("serviceAccountToken" in str(volume) for volume in spec["volumes"]), "no token is in it"
+            await product.release(waits)
+            await settled(product)
+        finally:
+            await kubectl("delete", "priorityclass", name, "--ignore-not-found")
 
 
 async def test_a_webhook_that_does_not_answer_is_told_of_and_costs_nothing(product: Product) -> None:
@@ -118,38 +139,6 @@ async def test_a_limit_that_a_document_goes_beyond_fails_its_job_and_costs_nothi
     assert "memory" in (await product.task(big))["exit"]["message"]
 
 
-@asynccontextmanager
-async def a_rule_against(kubectl: Kubectl, role: str) -> AsyncIterator[None]:
-    """A rule of the cluster that forbids pods of a role, in force until the block ends."""
-    name = f"never-{kubectl.namespace}"
-    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}}}
-    about = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    forbids = f"!has(object.metadata.labels) || object.metadata.labels['jupyter-pai/role'] != '{role}'"
-    rule = {
-        "matchConstraints": {"resourceRules": [pods], **here},
-        "validations": [{"expression": forbids, "reason": "Forbidden", "message": SAID}],
-    }
-    binding = {"policyName": name, "validationActions": ["Deny"]}
-    await kubectl.create(
-        {**about, "kind": "ValidatingAdmissionPolicy", "spec": rule},
-        {**about, "kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
-    )
-    tried = hog("tried", "carol", 0)
-    tried["metadata"]["labels"] = {"jupyter-pai/role": role}
-
-    async def in_force() -> bool:
-        done = await kubectl.attempt("create", "--dry-run=server", "-f", "-", given=json.dumps(tried))
-        return SAID in done.err
-
-    try:
-        await until(in_force, "the rule to be in force", LIMIT_S)
-        yield
-    finally:
-        for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
-            await kubectl("delete", kind, name)
-
-
 async def test_a_rule_of_the_cluster_against_it_fails_a_job_in_the_words_of_the_rule(product: Product) -> None:
     async with a_rule_against(product.site.kubectl, "never"):
         refused = Wanted("refused", code=None, reason="start-forbidden")
@@ -159,33 +148,6 @@ async def test_a_rule_of_the_cluster_against_it_fails_a_job_in_the_words_of_the_
     exit_ = (await product.task(refused))["exit"]
     assert "a rule of the cluster forbids" in exit_["message"]
     assert SAID in exit_["message"]
-
-
-def hog(name: str, node: str, cpus: float) -> Json:
-    """A pod of somebody else that asks for CPUs of a node."""
-    container = {
-        "name": "main",
-        "image": BUSYBOX,
-        "command": ["sleep", "1000"],
-        "resources": {"requests": {"cpu": str(cpus)}},
-    }
-    spec = {"nodeName": node, "terminationGracePeriodSeconds": 1, "containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-
-
-async def take_room(kubectl: Kubectl, node: str, cpus: float) -> None:
-    """Let somebody else's pod have them. Its kubelet counts pods that have just ended, and may refuse it at first."""
-    name = f"hog-{node}"
-
-    async def taken() -> bool:
-        await kubectl.create(hog(name, node, cpus))
-        found = await kubectl.until_phase(name, "Running", "Failed", limit_s=LIMIT_S)
-        if found["status"]["phase"] == "Failed":
-            await kubectl("delete", "pod", name)
-            return False
-        return True
-
-    await until(taken, f"{name} to run", LIMIT_S)
 
 
 async def test_a_node_that_is_full_gives_a_task_back_to_the_queue_with_its_words(

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from pai_backend.api.routes import ROUTES, Route
 from tests.support.api_site import ALICE, running_api
+from tests.support.wordings import ERROR_KEYS
 
-SHAPE = {"code", "message", "errors", "hint", "requestId"}
 PLAIN = [
     (verb, route)
     for route in ROUTES
@@ -72,4 +72,4 @@ def test_no_request_makes_the_backend_fail(
     answer = client.request(verb, path, params=query, content=body if verb in ("POST", "PUT") else None)
     assert answer.status_code < 500 or answer.status_code == 503, answer.text
     if answer.status_code >= 400 and verb != "HEAD":
-        assert set(answer.json()) == SHAPE
+        assert set(answer.json()) == ERROR_KEYS

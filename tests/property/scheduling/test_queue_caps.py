@@ -6,13 +6,16 @@ for one again.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from pai_backend.scheduling import Group, Member
 from pai_backend.scheduling.queue import Cap, Entry, Patience, Policy, VcCaps
+from pai_backend.scheduling.queue.policy import scopes
 from tests.mutants import queue as mutants
 from tests.property.scheduling.test_queue_machine import QUIET, Waiting
 from tests.unit.scheduling.core.clusters import cluster
@@ -73,6 +76,58 @@ class Capped(Waiting):
 TestCapped = Capped.TestCase
 # Without explaining, which traces every line and takes minutes.
 TestCapped.settings = settings(QUIET, max_examples=150, phases=[each for each in Phase if each is not Phase.explain])
+
+
+LIVE_POLICIES = st.builds(
+    lambda policy, jobs, user_jobs: replace(
+        policy,
+        user=replace(policy.user, jobs=user_jobs),
+        vc=replace(policy.vc, user=replace(policy.vc.user, jobs=jobs)),
+    ),
+    POLICIES,
+    st.sampled_from([None, 1, 2]),
+    st.sampled_from([None, 1, 3]),
+)
+
+
+class LiveCaps(Capped):
+    """Caps on jobs too, all of which change while groups run and wait."""
+
+    @initialize(policy=LIVE_POLICIES)
+    def start(self, policy: Policy) -> None:
+        self.before: dict[str, Entry] = {}
+        self.set_up(CONFIG, policy)
+
+    @rule(policy=LIVE_POLICIES)
+    def set_policy(self, policy: Policy) -> None:
+        """Other caps: nothing ends, and what has room now starts."""
+        self.before = self._placed()
+        for queue in (self.queue, self.twin):
+            queue.set_policy(policy)
+        self.advance()
+        assert set(self.before) <= set(self._placed())
+
+    @invariant()
+    def caps(self) -> None:
+        """Who started since the caps were changed exceeds none, with what ran before and still runs."""
+        if not hasattr(self, "queue"):
+            return
+        placed = self._placed()
+        self.before = {name: entry for name, entry in self.before.items() if name in placed}
+        for entry in (entry for name, entry in placed.items() if name not in self.before):
+            for scope, cap in scopes(self.queue.policy, entry):
+                own = [each for each in placed.values() if scope in dict(scopes(self.queue.policy, each))]
+                assert cap.gpus is None or sum(each.group.leaves for each in own) <= cap.gpus
+                assert cap.jobs is None or len(own) <= cap.jobs
+
+    def _placed(self) -> dict[str, Entry]:
+        """Who runs or has cells kept."""
+        kept = {name: claim.ticket.entry for name, claim in self.queue.claims.items()}
+        return {**self.queue.running, **kept}
+
+
+TestLiveCaps = LiveCaps.TestCase
+TestLiveCaps.settings = settings(QUIET, max_examples=60, phases=[each for each in Phase if each is not Phase.explain])
 
 
 @pytest.mark.parametrize("mutant", mutants.CAPPED, ids=lambda mutant: f"{mutant[0].__name__}.{mutant[1]}")

@@ -271,6 +271,7 @@ class Waiting(RuleBasedStateMachine):
         for (_, cap), own in used.items():  # type: ignore[misc]
             assert cap.tasks is None or sum(entry.group.pods for entry in own) <= cap.tasks
             assert cap.gpus is None or sum(entry.group.leaves for entry in own) <= cap.gpus
+            assert cap.jobs is None or len({entry.job for entry in own}) <= cap.jobs
 
     @invariant()
     def nobody_waits_for_nothing(self) -> None:

@@ -33,9 +33,14 @@ def test_a_domain_error_is_told_with_its_places() -> None:
     assert body.model_dump(by_alias=True) == {
         "code": "NoJobError",
         "message": "gone",
-        "errors": ({"path": "$.x", "message": "wrong", "line": 3, "column": 4, "hint": "right"},),
+        "errors": (
+            {"path": "$.x", "message": "wrong", "line": 3, "column": 4, "hint": "right"}
+            | {"wording": None, "hintWording": None},
+        ),
         "hint": "look",
         "requestId": "r1",
+        "wording": None,
+        "hintWording": None,
     }
 
 

@@ -29,7 +29,7 @@ def test_a_sample_is_read_as_it_was_written(tmp_path: Path) -> None:
     series.append(TASK, sampled(1_800_000_000, use))
     series.append(TASK, sampled(1_800_000_060, TaskUse()))
     assert UseSeries(tmp_path).read(TASK) == [
-        UseSample(1_800_000_000, 0.25, 1000, 35.5, 508, 1),
+        UseSample(1_800_000_000, 0.25, 1000, 35.5, 508, 1, is_partial=True),
         UseSample(1_800_000_060),
     ]
     assert series.read(TASK, 1_800_000_060) == [UseSample(1_800_000_060)]

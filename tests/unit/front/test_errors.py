@@ -34,15 +34,28 @@ def test_final_and_active_states_are_those_of_the_model() -> None:
     assert {str(state) for state in State if not state.final} == set(ACTIVE_STATES)
 
 
+UNKNOWN = {"template": "unknown", "arguments": {}}
+
+
+@pytest.mark.parametrize("wording", [None, "no", {}, {"template": 3}, {"template": "{x} other", "arguments": [1]}])
+def test_a_wording_that_does_not_make_the_message_is_left_out(wording: object) -> None:
+    error = errors.from_wire(404, {"code": "NoJobError", "message": "gone", "wording": wording})
+    assert (error.message, error.body()["wording"]) == ("gone", None)
+
+
 def test_a_refused_document_keeps_every_place() -> None:
     body = {
         "code": "InvalidProtocolError",
         "message": "2 faults",
         "hint": "Mend them.",
         "requestId": "r7",
+        "wording": {"template": "{count} faults", "arguments": {"count": "2"}},
+        "hintWording": None,
         "errors": [
-            {"path": "$.image", "message": "is missing", "line": 1, "column": 2, "hint": "Add it."},
-            {"path": "$.x", "message": "is unknown", "line": None, "column": None, "hint": ""},
+            {"path": "$.image", "message": "is missing", "line": 1, "column": 2, "hint": "Add it."}
+            | {"wording": None, "hintWording": {"template": "Add it.", "arguments": {}}},
+            {"path": "$.x", "message": "is unknown", "line": None, "column": None, "hint": ""}
+            | {"wording": {"template": "is {what}", "arguments": {"what": UNKNOWN}}, "hintWording": None},
         ],
     }
     error = errors.from_wire(400, body)

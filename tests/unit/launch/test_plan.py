@@ -41,6 +41,13 @@ def test_the_variables_of_v1_are_replaced_in_directories(make_job: MakeJob) -> N
     )
 
 
+def test_a_task_starts_by_itself_where_the_job_is_no_gang(make_job: MakeJob) -> None:
+    job = make_job({"name": "ps"}, {"name": "worker", "taskNumber": 2})
+    alone = job.spec.scheduling.model_copy(update={"gang_allocation": False})
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"scheduling": alone})})
+    assert build_plan(job, job.tasks[0], ssh=SSH, extra_env={}).gang == 1
+
+
 @pytest.mark.parametrize(
     ("uri", "output"),
     [("hdfs://fs:9000", "hdfs://fs:9000/Output/alice/{uid}"), ("file:///d/", "file:///d/Output/alice/{uid}"), ("", "")],
@@ -90,6 +97,7 @@ def test_a_plan_has_all_that_an_engine_needs(make_job: MakeJob) -> None:
     assert plan.uid == "j0123456789abcdef-1-1-0"
     assert (plan.job_name, plan.user, plan.role, plan.index) == ("demo", "alice", "worker", 1)
     assert (plan.job_attempt, plan.job_tasks, plan.virtual_cluster) == (0, 3, "default")
+    assert plan.gang == 3
     assert (plan.image, plan.command) == ("repo/image:tag", r"echo \"a\" $X")
     assert (plan.cpus, plan.memory_mb, plan.shm_mb) == (3, 2048, 256)
     assert plan.placement == task.placement

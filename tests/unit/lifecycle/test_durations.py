@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from pai_backend.lifecycle.durations import end_of
+from pai_backend.lifecycle.durations import end_of, notice, warning
 from pai_backend.lifecycle.restart import restarted
 from pai_backend.model.job import Desired, Job
+from pai_backend.model.vc_rules import LEAST_LEFT, LongestRun
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec
 from tests.support.lives import ended, forgotten, running
 
@@ -33,7 +34,7 @@ def test_the_shorter_of_both_times_counts(
     own: timedelta | None, of_cluster: timedelta | None, after: timedelta, says: str
 ) -> None:
     job = running(job_of(own))
-    end = end_of(job, of_cluster)
+    end = end_of(job, None if of_cluster is None else LongestRun(of_cluster))
     assert end is not None
     assert job.launched_at is not None
     assert (end.at, end.sentence) == (job.launched_at + after, says)
@@ -44,7 +45,7 @@ def test_a_job_without_either_runs_until_it_is_done() -> None:
 
 
 def test_waiting_does_not_count() -> None:
-    assert end_of(job_of(HOUR), HOUR) is None
+    assert end_of(job_of(HOUR), LongestRun(HOUR)) is None
 
 
 def test_the_first_task_begins_the_time_of_all() -> None:
@@ -75,3 +76,29 @@ def test_a_job_that_is_restarted_is_not_ended_by_its_last_run() -> None:
     again = restarted(forgotten(ended(running(job_of(HOUR)), 0, 0)), T0 + 5 * HOUR)
     assert any(task.started_at for task in again.tasks)
     assert end_of(again, None) is None
+
+
+def test_a_longest_run_that_is_set_while_it_runs_leaves_ten_minutes() -> None:
+    job = running(job_of(None))
+    assert job.launched_at is not None
+    early, late = job.launched_at + 55 * HOUR / 60, job.launched_at + 5 * HOUR
+    for since, at in (
+        (early, early + LEAST_LEFT),
+        (job.launched_at + HOUR / 2, job.launched_at + HOUR),
+        (late, late + LEAST_LEFT),
+        (job.launched_at, job.launched_at + HOUR),
+    ):
+        end = end_of(job, LongestRun(HOUR, since))
+        assert end is not None
+        assert end.at == at
+    own = end_of(running(job_of(HOUR / 2)), LongestRun(HOUR, late))
+    assert own is not None
+    assert own.is_own
+
+
+@pytest.mark.parametrize(("after", "minutes"), [(HOUR, 6), (10 * HOUR, 15), (HOUR / 6, 1)])
+def test_the_warning_comes_a_tenth_before_and_at_most_a_quarter_of_an_hour(after: timedelta, minutes: int) -> None:
+    end = end_of(running(job_of(None)), LongestRun(after))
+    assert end is not None
+    assert notice(end) == timedelta(minutes=minutes)
+    assert f"stopped at {end.at:%Y-%m-%d %H:%M:%S} UTC: that is the longest run in its virtual cluster" in warning(end)

@@ -55,6 +55,12 @@ def told(found: Told, *earlier: Told, notify: tuple[str, ...] = (), wish: Wish =
             News.KEPT,
             "Task worker-0 of train has failed and is kept for debugging until 2026-11-29T09:00:00+00:00.",
         ),
+        (
+            "job.budget",
+            {"budget": "a", "text": "9 of 10 GPU hours are used."},
+            News.BUDGET,
+            "train: 9 of 10 GPU hours are used.",
+        ),
         ("job.gpus-idle", {"text": "2 GPUs have done nothing."}, News.GPUS_IDLE, "train: 2 GPUs have done nothing."),
         ("job.idle-warning", {"text": "It is stopped soon."}, News.IDLE, "train: It is stopped soon."),
     ],

@@ -14,6 +14,7 @@ from pai_backend.protocol import Document, read_document
 from pai_backend.protocol.convert import to_v1, to_v2
 from pai_backend.protocol.own_fields import SECRET_ENV
 from pai_backend.protocol.user_secrets import with_users
+from tests.support.wordings import in_english
 
 V2 = """\
 protocolVersion: 2
@@ -76,7 +77,8 @@ def test_a_missing_one_is_a_fault_with_what_was_perhaps_meant() -> None:
         with_users(read_document(V2), {"registry": "x", "inside": "x", "token": "x"}, ["registry", "keys"])
     hint = "Did you mean keys? Else `pai secret set key` keeps one."
     path = "$.extras.jupyterPai.secretEnv.B"
-    assert caught.value.errors == (Fault(path=path, message="you have no secret key", line=17, column=30, hint=hint),)
+    fault = Fault(path=path, message="you have no secret key", line=17, column=30, hint=hint)
+    assert tuple(map(in_english, caught.value.errors)) == (fault,)
 
 
 def test_in_v1_variables_take_them_and_tags_are_text_of_the_shell() -> None:

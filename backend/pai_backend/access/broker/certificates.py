@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from pai_backend.model.errors import Bug, InvalidParameters
 from pai_backend.model.rights import Limits, Sftp
+from pai_backend.model.text import Text
 from pai_backend.store.grants import Certificate
 
 MOST_PRINCIPALS = 256  # OpenSSH does not read more (sshkey.c, SSHKEY_CERT_MAX_PRINCIPALS)
@@ -83,8 +84,8 @@ def _certifiable(public_key: str) -> Ed25519PublicKey | RSAPublicKey | EllipticC
     key = load_ssh_public_key(public_key.encode("ascii"))
     if public_key.startswith("sk-") or not isinstance(key, Ed25519PublicKey | RSAPublicKey | EllipticCurvePublicKey):
         raise InvalidParameters(
-            "A key of a security token cannot be certified here.",
-            hint="Register it (`pai keys add`), or have an ordinary key certified.",
+            Text("A key of a security token cannot be certified here."),
+            hint=Text("Register it (`pai keys add`), or have an ordinary key certified."),
         )
     return key
 

@@ -170,8 +170,8 @@ class Entering(ABC):
         return channel, lambda: self._jumps.remove(jump)
 
     @property
-    def terminal_job(self) -> tuple[JobUid, int] | None:
-        """The job that terminals of this login are in, with its idle timeout; None where none has to be told."""
+    def terminal_job(self) -> tuple[JobUid, int | None] | None:
+        """The job that terminals of this login are in, with its idle timeout, if any; None: none is told."""
         return None
 
     def say_on_terminals(self, text: str) -> bool:

@@ -110,8 +110,8 @@ class Login(asyncssh.SSHServer, ABC):
         return self._inside.activity if self._inside is not None else None
 
     @property
-    def terminal_job(self) -> tuple[JobUid, int] | None:
-        """The job that its terminals are in, with that job's idle timeout; None where none has to be told."""
+    def terminal_job(self) -> tuple[JobUid, int | None] | None:
+        """The job that its terminals are in, with that job's idle timeout, if any; None where none has to be told."""
         return self._inside.terminal_job if self._inside is not None else None
 
     def say_on_terminals(self, text: str) -> None:

@@ -1,11 +1,11 @@
-"""Shows people at terminals that their job is about to be stopped because nothing uses it."""
+"""Shows people at terminals that their job is about to be stopped: as idle, or by a rule of its cluster."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from datetime import timedelta
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -27,12 +27,13 @@ log = logging.getLogger(__name__)
 
 
 class Warnings:
-    """Follows the idle clocks of the jobs that have a login at this process."""
+    """Follows the clocks of the jobs that have a login at this process."""
 
     def __init__(self, store: Store, logins: Callable[[], Collection[Login]]) -> None:
         self._store = store
         self._logins = logins
         self._told: WeakKeyDictionary[Login, JobUid] = WeakKeyDictionary()
+        self._rules_told: WeakKeyDictionary[Login, frozenset[datetime]] = WeakKeyDictionary()
 
     async def run(self) -> None:
         """Follow the store until cancelled; a failing store is logged and tried again."""
@@ -54,14 +55,32 @@ class Warnings:
         idling = {login: found for login, found in entered if found is not None}
         if not idling:
             return
-        clocks = await self._store.idling.clocks({job for job, _ in idling.values()})
+        await self._tell_of_rules({login: job for login, (job, _) in idling.items()})
+        timed = {job for job, timeout_s in idling.values() if timeout_s is not None}
+        clocks = await self._store.idling.clocks(timed) if timed else {}
         for login, (job, timeout_s) in idling.items():
             clock = clocks.get(job)
-            if clock is None or clock.warned_at is None:
+            if clock is None or clock.warned_at is None or timeout_s is None:
                 self._told.pop(login, None)
             elif login not in self._told:
                 self._told[login] = job
                 login.say_on_terminals(_sentence(clock, timeout_s))
+
+    async def _tell_of_rules(self, jobs: Mapping[Login, JobUid]) -> None:
+        """Say each warning once on each login; of underuse it is one for as long as it holds, whatever its numbers."""
+        ending = await self._store.rule_clocks.ending({*jobs.values()})
+        underuse = await self._store.rule_clocks.underuse({*jobs.values()})
+        for login, job in jobs.items():
+            texts: dict[datetime, str] = {}
+            if (end := ending.get(job)) is not None and end.text:
+                texts[end.ends_at] = end.text
+            if (clock := underuse.get(job)) is not None and clock.warned_at is not None:
+                texts[clock.warned_at] = clock.text
+            told = self._rules_told.get(login, frozenset())
+            for at, text in texts.items():
+                if at not in told:
+                    login.say_on_terminals(text)
+            self._rules_told[login] = frozenset(texts)
 
 
 def _sentence(clock: IdleClock, timeout_s: int) -> str:

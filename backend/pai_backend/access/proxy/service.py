@@ -52,6 +52,7 @@ from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
 from pai_backend.model.shared_origin import asks_for_worker
+from pai_backend.model.text import Text
 from pai_backend.model.urls import is_loopback
 from pai_backend.store.grants import Act
 
@@ -148,19 +149,19 @@ class ServiceProxy:
         Raises NoSuchService, and Forbidden when the job is not the user's.
         """
         if target.label is None or job.spec.role(target.role).instances <= target.index:
-            raise NoSuchService(f"The job {job.id} has no such service.")
+            raise NoSuchService(Text("The job {id} has no such service.", id=job.id))
         administers = as_admin and user.admin
         visitor = Visitor(user.name, ambient=False, token=user.token, as_admin=administers, within=user.within)
         is_own = visitor.may_enter(job)
         if not is_own and not await self.is_shared(job, target, user.name):
-            raise Forbidden(f"The job {job.id} belongs to another user.")
+            raise Forbidden(Text("The job {id} belongs to another user.", id=job.id))
         service = service_alias(job.alias, job.spec, target.role, target.index, target.label)
         ticket, until = self._office.issue(user.name, service, job.uid, token=user.token, admin=as_admin)
         way = f"{SIGN_IN}?ticket={quote(ticket, safe='')}&next=/"
         try:
             place = (await self._directory.find(service)).place
         except Refused as error:
-            raise NoSuchService(f"The job {job.id} is gone.") from error
+            raise NoSuchService(Text("The job {id} is gone.", id=job.id)) from error
         return Grant(
             url=f"{self._origin(service, base_url)}{way}",
             path_url=f"/s/{service}{way}" if is_own else "",

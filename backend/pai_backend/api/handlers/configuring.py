@@ -24,6 +24,7 @@ from pai_backend.model.errors import (
     TooLarge,
 )
 from pai_backend.model.scope import Scope
+from pai_backend.model.text import Text
 from pai_backend.scheduling.config.document import MAX_BYTES
 from pai_backend.store import deeds
 
@@ -79,7 +80,8 @@ class ClusterConfigHandler(ApiHandler):
         found = _NUMBER.fullmatch(given.strip())
         if found is None:
             raise InvalidParameters(
-                f"If-Match has {given[:40]!r}, which is not a version.", hint="Give the number of a version."
+                Text("If-Match has {given}, which is not a version.", given=repr(given[:40])),
+                hint=Text("Give the number of a version."),
             )
         return int(found[1])
 

@@ -38,6 +38,7 @@ from pai_backend.model.errors import (
 from pai_backend.model.job import Job
 from pai_backend.model.scope import Scope
 from pai_backend.model.spec import Dialect
+from pai_backend.model.text import Text
 
 VERSION = 1
 OBSOLETE = "killAllOnCompletedTaskNumber is obsolete; use minFailedTaskCount and minSucceededTaskCount."
@@ -59,7 +60,8 @@ class _Submits(DocumentHandler):
         """Store the body as a job of the caller. Raises Forbidden when the path names another user."""
         if owner is not None and owner != self.user.name:
             raise Forbidden(
-                f"Only {owner} may submit jobs of {owner}.", hint=f"Use /api/v1/user/{self.user.name}/jobs."
+                Text("Only {owner} may submit jobs of {owner}.", owner=owner),
+                hint=Text("Use /api/v1/user/{user}/jobs.", user=self.user.name),
             )
         self.ctx.limits.submissions.take(self.user.name)
         job = await self.jobs.create(self.user, self.body(), "", SubmitTerms(name))

@@ -16,6 +16,7 @@ from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, Unavailable
 from pai_backend.model.job import Job, NewEvent
 from pai_backend.model.rights import EVERYTHING
+from pai_backend.model.text import Text
 from pai_backend.model.urls import as_asked
 
 
@@ -65,7 +66,9 @@ class AccessService:
         """
         job, share = await find_entered(self._ctx, user, name)
         if share is not None and not opens(share.limits, label):
-            raise Forbidden(f"The service {label[:100]} of the job {job.id} is not shared with you.")
+            raise Forbidden(
+                Text("The service {label} of the job {id} is not shared with you.", label=label[:100], id=job.id)
+            )
         target = find_service(job, label, query)
         as_admin = not may_enter(user, job) and not await self._ctx.proxy.is_shared(job, target, user.name)
         if as_admin:
@@ -83,7 +86,9 @@ class AccessService:
     def _gateway_address(self) -> PublicAddress:
         address = self._ctx.gateway()
         if address is None:
-            raise Unavailable("The SSH gateway is not running.", hint="It starts by itself; try again in a moment.")
+            raise Unavailable(
+                Text("The SSH gateway is not running."), hint=Text("It starts by itself; try again in a moment.")
+            )
         return address
 
 
@@ -93,11 +98,20 @@ async def enter_as_admin(ctx: ApiContext, user: User, job: Job, reason: str, way
     Raises Forbidden for others, for application tokens, and without a reason.
     """
     if not user.admin or user.application:
-        raise Forbidden(f"Only {job.user} may enter the job {job.id}.", hint="Ask its owner to share it.")
+        raise Forbidden(
+            Text("Only {user} may enter the job {id}.", user=job.user, id=job.id),
+            hint=Text("Ask its owner to share it."),
+        )
     if not reason.strip() or not reason.isprintable():
         raise Forbidden(
-            f"The job {job.id} is {job.user}'s. An administrator must give a reason, which the owner sees.",
-            hint="`pai keys certify FILE --job JOB --as-admin --reason TEXT`; for a service the parameter `reason`.",
+            Text(
+                "The job {id} is {user}'s. An administrator must give a reason, which the owner sees.",
+                id=job.id,
+                user=job.user,
+            ),
+            hint=Text(
+                "`pai keys certify FILE --job JOB --as-admin --reason TEXT`; for a service the parameter `reason`."
+            ),
         )
     said = {"user": user.name, "way": way, "reason": reason.strip()}
     await ctx.store.events.note(job.uid, [NewEvent("job.admin-entry", said)], ctx.clock())

@@ -15,6 +15,7 @@ from pai_backend.auth.users import User
 from pai_backend.lifecycle.retry import RESTARTED
 from pai_backend.model.errors import NoSuchTask
 from pai_backend.model.job import Event, Job, Task
+from pai_backend.model.text import Text
 
 
 class AttemptService:
@@ -60,14 +61,20 @@ class AttemptService:
         attempt = await self._attempt(user, name, number)
         if (role, index) not in attempt.runs:
             known = ", ".join(f"{role.name} 0 to {role.instances - 1}" for role in attempt.job.spec.task_roles)
-            raise NoSuchTask(f"The job {attempt.job.id} has no task {role}-{index}.", hint=f"It has: {known}.")
+            raise NoSuchTask(
+                Text("The job {id} has no task {role}-{index}.", id=attempt.job.id, role=role, index=index),
+                hint=Text("It has: {known}.", known=known),
+            )
         return openpai.task_with_runs(attempt, role, index, self._ctx.gateway())
 
     async def _attempt(self, user: User, name: str, number: int | None) -> openpai.Attempt:
         job = await self._jobs.find(user, name)
         wanted = job.attempt if number is None else number
         if wanted > job.attempt:
-            raise NoSuchTask(f"The job {job.id} has no attempt {wanted}.", hint=f"It has 0 to {job.attempt}.")
+            raise NoSuchTask(
+                Text("The job {id} has no attempt {wanted}.", id=job.id, wanted=wanted),
+                hint=Text("It has 0 to {attempt}.", attempt=job.attempt),
+            )
         return attempt_of(job, wanted, *await self._kept(job))
 
     async def _kept(self, job: Job) -> tuple[list[Task], list[Event]]:

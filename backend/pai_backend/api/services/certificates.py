@@ -19,6 +19,7 @@ from pai_backend.model.alias import task_alias
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchCertificate
 from pai_backend.model.job import Job, State
 from pai_backend.model.rights import limits_of, narrower, words_of
+from pai_backend.model.text import Text
 from pai_backend.store.base import JobFilter, Sight
 from pai_backend.store.grants import Act, Certificate, Share, UserCa
 
@@ -76,7 +77,8 @@ class CertificateService:
         """Refuse a certificate of the caller, of anybody for an administrator. Raises NoSuchCertificate."""
         if user.within and serial not in {kept.serial for kept in await self._kept(user)}:
             raise NoSuchCertificate(
-                f"This token has had no certificate {serial} made.", hint="`pai keys certificates` lists those it has."
+                Text("This token has had no certificate {serial} made.", serial=serial),
+                hint=Text("`pai keys certificates` lists those it has."),
             )
         await self._ctx.store.grants.revoke(None if user.admin else user.name, serial, self._act(user))
 
@@ -87,7 +89,9 @@ class CertificateService:
     async def rotate(self, user: User) -> AuthorityWire:
         """Certify with a new key from now on. Raises Forbidden."""
         if not user.admin:
-            raise Forbidden("Only an administrator may change the key that certifies users.", hint="Ask one.")
+            raise Forbidden(
+                Text("Only an administrator may change the key that certifies users."), hint=Text("Ask one.")
+            )
         await authority.rotate(self._ctx.store, self._act(user))
         return await self.authority(user)
 
@@ -109,7 +113,8 @@ class CertificateService:
         jobs, _ = await self._ctx.store.jobs.page(wanted)
         if not jobs:
             raise InvalidParameters(
-                "You have no job to certify a key for.", hint="Submit one first, or name one that is shared."
+                Text("You have no job to certify a key for."),
+                hint=Text("Submit one first, or name one that is shared."),
             )
         return replace(terms, principals=tuple(job.alias for job in jobs))
 
@@ -119,7 +124,7 @@ def _of_job(terms: Certificate, job: Job, share: Share | None) -> Certificate:
     unless a login of its owner runs it again.
     """
     if job.state.final and (share is not None or not job.spec.start_on_login):
-        raise InvalidParameters(f"The job {job.id} has ended.", hint="Submit it again to enter it.")
+        raise InvalidParameters(Text("The job {id} has ended.", id=job.id), hint=Text("Submit it again to enter it."))
     if share is not None:
         end = terms.expires_at if share.expires_at is None else min(terms.expires_at, share.expires_at)
         terms = replace(terms, limits=narrower(terms.limits, share.limits), expires_at=end)
@@ -136,8 +141,11 @@ def _named(terms: Certificate, wanted: Sequence[str] | None, more: Collection[st
         return terms
     foreign = [name for name in wanted if name not in terms.principals and name not in more]
     if foreign or not wanted:
-        named = f"{foreign[0][:100]!r} is not an alias that you may enter" if foreign else "No alias is named"
-        raise InvalidParameters(f"{named}.", hint="Name aliases of your jobs; for a task's, name its job too.")
+        if foreign:
+            message = Text("{alias} is not an alias that you may enter.", alias=repr(foreign[0][:100]))
+        else:
+            message = Text("No alias is named.")
+        raise InvalidParameters(message, hint=Text("Name aliases of your jobs; for a task's, name its job too."))
     return replace(terms, principals=tuple(dict.fromkeys(wanted)))
 
 

@@ -21,6 +21,7 @@ from pai_backend.api.wire import (
 from pai_backend.model.errors import InvalidParameters, NoVirtualCluster
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.model.text import Text
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import mebibytes
 from pai_backend.scheduling.jobs.quota import named_kinds, owned_resources
@@ -84,7 +85,8 @@ class ClusterService:
         known = self._ctx.virtual_clusters
         if name not in known:
             raise NoVirtualCluster(
-                f"There is no virtual cluster {name[:100]!r}.", hint=f"There are: {', '.join(known)}."
+                Text("There is no virtual cluster {name}.", name=repr(name[:100])),
+                hint=Text("There are: {known}.", known=", ".join(known)),
             )
 
     async def readiness(self, name: str | None = None) -> Readiness:
@@ -93,7 +95,9 @@ class ClusterService:
         checks = tuple(check for check in every if name in (None, check.name))
         if not checks:
             names = ", ".join(check.name for check in every)
-            raise InvalidParameters("There is no check of that name.", hint=f"The checks here: {names}.")
+            raise InvalidParameters(
+                Text("There is no check of that name."), hint=Text("The checks here: {names}.", names=names)
+            )
         return Readiness(ready=all(check.ok for check in checks), checks=checks)
 
     async def metrics(self) -> bytes:

@@ -22,6 +22,7 @@ from pai_backend.model.errors import (
     NoSuchConfig,
     StaleVersion,
 )
+from pai_backend.model.text import Text
 from pai_backend.scheduling.config.derive import derive, to_yaml
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.config.read import read_config
@@ -45,8 +46,8 @@ class ConfigService:
         """Raises Forbidden for anybody else."""
         if not user.admin:
             raise Forbidden(
-                "Only administrators see and change the cluster configuration.",
-                hint="`GET /api/v2/cluster/cells` shows the cells to every user.",
+                Text("Only administrators see and change the cluster configuration."),
+                hint=Text("`GET /api/v2/cluster/cells` shows the cells to every user."),
             )
         self._ctx = ctx
         self._user = user
@@ -71,8 +72,8 @@ class ConfigService:
     async def _version(self, number: int) -> ConfigVersion:
         found = await self._configs.version(number)
         if found is None:
-            message = f"No cluster configuration of version {number} is kept."
-            raise NoSuchConfig(message, hint="`GET /api/v2/cluster/config/history` lists those that are.")
+            message = Text("No cluster configuration of version {number} is kept.", number=number)
+            raise NoSuchConfig(message, hint=Text("`GET /api/v2/cluster/config/history` lists those that are."))
         return found
 
     async def history(self, limit: int) -> ConfigHistory:
@@ -98,13 +99,13 @@ class ConfigService:
         """Have a configuration taken over. Raises DocumentError, StaleVersion, Forbidden, InvalidParameters."""
         if self._ctx.rules.fixed:
             raise Forbidden(
-                "The cluster configuration can only be changed in the settings: `cluster.fixed` is on.",
-                hint="Change what `cluster.config` names, and start the backend again.",
+                Text("The cluster configuration can only be changed in the settings: `cluster.fixed` is on."),
+                hint=Text("Change what `cluster.config` names, and start the backend again."),
             )
         if expected is None:
             raise InvalidParameters(
-                "A change must name the version that it is based on.",
-                hint="Plan it with `dryRun=true`, and give that answer's `newestVersion` as `expectedVersion`.",
+                Text("A change must name the version that it is based on."),
+                hint=Text("Plan it with `dryRun=true`, and give that answer's `newestVersion` as `expectedVersion`."),
             )
         state = await self._expected(expected)
         plan = await self._planned(await _read(text), state)
@@ -128,8 +129,12 @@ class ConfigService:
         state = await self._configs.state()
         if expected is not None and expected != state.number:
             raise StaleVersion(
-                f"The newest cluster configuration is version {state.number}, not {expected}.",
-                hint="Look at what has changed with `pai cluster show`, and plan again.",
+                Text(
+                    "The newest cluster configuration is version {number}, not {expected}.",
+                    number=state.number,
+                    expected=expected,
+                ),
+                hint=Text("Look at what has changed with `pai cluster show`, and plan again."),
             )
         return state
 
@@ -175,8 +180,10 @@ async def _read(text: bytes) -> ClusterConfig:
     try:
         return await in_turn(partial(read_config, text.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
-        message = f"this is not UTF-8 text (byte {error.start})"
-        fault = Fault(path="$", message=message, line=text.count(b"\n", 0, error.start) + 1, hint="Save it as UTF-8.")
+        message = Text("this is not UTF-8 text (byte {start})", start=error.start)
+        fault = Fault(
+            path="$", message=message, line=text.count(b"\n", 0, error.start) + 1, hint=Text("Save it as UTF-8.")
+        )
         raise DocumentError(message, errors=[fault], hint=fault.hint) from error
 
 

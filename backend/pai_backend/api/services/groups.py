@@ -11,6 +11,7 @@ from pai_backend.api.services.rights import granted, require_administrator, requ
 from pai_backend.auth.users import User
 from pai_backend.model.account import ADMINS, EVERYONE, Group, VcGrants
 from pai_backend.model.errors import InvalidParameters, NotSupported
+from pai_backend.model.text import Text
 from pai_backend.store.grants import Act, GroupUpdate
 from pai_backend.store.groups import no_such_group
 
@@ -58,9 +59,12 @@ class GroupService:
         Raises NoSuchGroup, Forbidden, NoSuchUser, InvalidParameters, NotSupported.
         """
         if data.groupname not in (None, name):
-            raise NotSupported("A group cannot be renamed.", hint="Add a group of the new name.")
+            raise NotSupported(Text("A group cannot be renamed."), hint=Text("Add a group of the new name."))
         if name == ADMINS:
-            raise NotSupported(f"{ADMINS} has no grants of its own.", hint="`pai user set NAME --admin` adds to it.")
+            raise NotSupported(
+                Text("{admins} has no grants of its own.", admins=ADMINS),
+                hint=Text("`pai user set NAME --admin` adds to it."),
+            )
         directory = await self._ctx.identity.accounts.directory()
         kept = directory.everyone if name == EVERYONE else directory.groups.get(name)
         if kept is None:
@@ -84,7 +88,9 @@ class GroupService:
     async def _update(self, data: GroupData, before: VcGrants) -> GroupUpdate:
         acls = data.extension.acls
         if acls.admin:
-            raise InvalidParameters("A group does not make administrators.", hint="`pai user set NAME --admin` does.")
+            raise InvalidParameters(
+                Text("A group does not make administrators."), hint=Text("`pai user set NAME --admin` does.")
+            )
         for name in data.members or ():
             await require_account(self._ctx, name)
         grants = None

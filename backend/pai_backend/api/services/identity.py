@@ -20,6 +20,7 @@ from pai_backend.auth.policy import administers
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoVirtualCluster
 from pai_backend.model.scope import Scope
+from pai_backend.model.text import Text
 from pai_backend.store.base import AccessToken
 
 WITHIN_ONE = frozenset({Scope.READ, Scope.JOBS, Scope.SSH})
@@ -71,7 +72,10 @@ class IdentityService:
         require_person(user)
         unknown = [each for each in words(query.scopes) if each not in list(Scope)]
         if unknown:
-            raise InvalidParameters(f"{unknown[0][:40]!r} is not a scope.", hint=f"Scopes are: {', '.join(Scope)}.")
+            raise InvalidParameters(
+                Text("{unknown} is not a scope.", unknown=repr(unknown[0][:40])),
+                hint=Text("Scopes are: {scope}.", scope=", ".join(Scope)),
+            )
         scopes = frozenset(map(Scope, words(query.scopes)))
         if query.virtual_cluster:
             self._require_known(user, query.virtual_cluster)
@@ -86,7 +90,8 @@ class IdentityService:
         if wanted not in known or not (rules.granted(user, wanted) or administers(user, wanted)):
             usable = ", ".join(each for each in known if rules.granted(user, each)) or "none"
             raise NoVirtualCluster(
-                f"There is no virtual cluster {wanted[:100]!r} that you may use.", hint=f"You may use: {usable}."
+                Text("There is no virtual cluster {wanted} that you may use.", wanted=repr(wanted[:100])),
+                hint=Text("You may use: {usable}.", usable=usable),
             )
 
     async def revoke(self, user: User, token: str, source: str) -> None:
@@ -99,7 +104,8 @@ def require_person(user: User) -> None:
     """Raises Forbidden for application tokens."""
     if user.application:
         raise Forbidden(
-            "An application token cannot manage tokens.", hint="Sign in, or use the token of the configuration."
+            Text("An application token cannot manage tokens."),
+            hint=Text("Sign in, or use the token of the configuration."),
         )
 
 

@@ -11,6 +11,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.auth.policy import administers, sight_of, within
 from pai_backend.auth.users import User
 from pai_backend.model.errors import NoSuchJob, NoVirtualCluster
+from pai_backend.model.text import Text
 from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.core.inspect import cluster_status, group_status, physical_status, virtual_status
 from pai_backend.scheduling.request import Group
@@ -43,7 +44,10 @@ class InspectService:
         cluster = now.placer.ledger
         if vc not in cluster.config.virtual_clusters:
             known = ", ".join(cluster.config.virtual_clusters)
-            raise NoVirtualCluster(f"There is no virtual cluster {vc[:100]!r} with cells.", hint=f"There are: {known}.")
+            raise NoVirtualCluster(
+                Text("There is no virtual cluster {vc} with cells.", vc=repr(vc[:100])),
+                hint=Text("There are: {known}.", known=known),
+            )
         return await now.answer(("virtual cluster", vc), lambda: CellList.model_validate(virtual_status(cluster, vc)))
 
     async def groups(self, user: User) -> bytes:
@@ -57,8 +61,10 @@ class InspectService:
         now = await self._ctx.snapshots.now()
         held = now.placer.ledger.groups.get(name)
         if held is None or not _may_see(user, held.group):
-            hint = "Groups that wait have no cells and are not listed; `/v1/inspect/affinitygroups/` lists the others."
-            raise NoSuchJob(f"There is no affinity group {name[:300]!r} with cells.", hint=hint)
+            hint = Text(
+                "Groups that wait have no cells and are not listed; `/v1/inspect/affinitygroups/` lists the others."
+            )
+            raise NoSuchJob(Text("There is no affinity group {name} with cells.", name=repr(name[:300])), hint=hint)
         return await now.answer(("group", name), lambda: AffinityGroup.model_validate(group_status(held)))
 
 

@@ -39,6 +39,7 @@ from pai_backend.model.errors import (
 )
 from pai_backend.model.job import Job, Phase, Task
 from pai_backend.model.rights import SSH_LABEL
+from pai_backend.model.text import Text
 from pai_backend.store.grants import Act
 
 LINK_LIFE = timedelta(minutes=10)  # long enough to copy a line into a terminal
@@ -59,8 +60,8 @@ class JobKeyService:
         tasks = _reachable(job)
         if not tasks:
             raise NoJobSsh(
-                f"No task of the job {job.id} can be reached by SSH now.",
-                hint="Ask again when it runs; `pai status` shows what it waits for.",
+                Text("No task of the job {id} can be reached by SSH now.", id=job.id),
+                hint=Text("Ask again when it runs; `pai status` shows what it waits for."),
             )
         gateway = await AccessService(self._ctx).ssh(user, job.id)
         containers = [
@@ -82,10 +83,14 @@ class JobKeyService:
         """
         job = await JobService(self._ctx).find(user, name)
         if not may_enter(user, job):
-            raise Forbidden(f"Only {job.user} may have the key of the job {job.id}.", hint="Ask for a share.")
+            raise Forbidden(
+                Text("Only {user} may have the key of the job {id}.", user=job.user, id=job.id),
+                hint=Text("Ask for a share."),
+            )
         if query.format is KeyFormat.PEM and query.type is KeyType.ED25519:
             raise InvalidParameters(
-                "An Ed25519 key has no PEM form that old clients read.", hint="Leave out `type`, or ask for openssh."
+                Text("An Ed25519 key has no PEM form that old clients read."),
+                hint=Text("Leave out `type`, or ask for openssh."),
             )
         is_rsa = query.format is KeyFormat.PEM or query.type is KeyType.RSA
         pem = await self._take(user, job, await self._pair(job, is_rsa), source)
@@ -95,7 +100,10 @@ class JobKeyService:
     async def _pair(self, job: Job, is_rsa: bool) -> str:
         """Raises ReadOnlyJob."""
         if job.state.final:
-            raise ReadOnlyJob(f"The job {job.id} has ended, and its keys with it.", hint="Submit it again to enter it.")
+            raise ReadOnlyJob(
+                Text("The job {id} has ended, and its keys with it.", id=job.id),
+                hint=Text("Submit it again to enter it."),
+            )
         if is_rsa:
             return await job_rsa_key(self._ctx.store, job.uid, self._ctx.rsa_stock.take)
         return await job_key(self._ctx.store, job.uid)
@@ -103,7 +111,8 @@ class JobKeyService:
     async def redeem(self, ticket: str, name: str, source: str) -> str:
         """The private key that a link is about, once. Raises Forbidden for a link that is no longer valid."""
         spent = Forbidden(
-            "This link is invalid, has expired, or was used already.", hint="Ask for the job's SSH answer again."
+            Text("This link is invalid, has expired, or was used already."),
+            hint=Text("Ask for the job's SSH answer again."),
         )
         try:
             claims = await (await self._office()).redeem(ticket, _service(name))
@@ -122,7 +131,8 @@ class JobKeyService:
         """Write down that the key is taken. What an application token has taken ends with that token."""
         if user.token_ends_at is not None:  # a job's key has no end that could be set to that of the token
             raise Forbidden(
-                "A token that expires cannot take the key of a job.", hint="Have a key of your own certified instead."
+                Text("A token that expires cannot take the key of a job."),
+                hint=Text("Have a key of your own certified instead."),
             )
         fingerprint = parse_public_key(public_line(pem)).fingerprint
         act = Act(user.name, self._ctx.clock(), source)

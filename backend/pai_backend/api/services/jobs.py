@@ -12,6 +12,7 @@ from functools import partial
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext, CellRules
 from pai_backend.api.large_texts import LARGE_BYTES, in_turn
+from pai_backend.api.services.rule_warnings import rule_warning
 from pai_backend.api.services.secrets import SecretService, check_secrets
 from pai_backend.api.staleness import staleness_of
 from pai_backend.api.wire import JobDetail, Said, Submitted, Validation
@@ -37,7 +38,9 @@ from pai_backend.model.errors import (
 from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Desired, Job
 from pai_backend.model.spec import DocumentWarning, JobSpec
+from pai_backend.model.text import NO_TEXT, Text
 from pai_backend.model.validation import nearest
+from pai_backend.model.vc_rules import Breach, breaches
 from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.protocol.kept_secrets import with_kept
 from pai_backend.protocol.mask import masked
@@ -51,13 +54,13 @@ _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: 
 UNHEARD = DocumentWarning(
     code="notification-unused",
     path="$.extras.jobStatusChangeNotification",
-    message="you have not said how you want to be told, so you are not",
-    hint="Say it by `pai notify add`, also while the job runs.",
+    message=Text("you have not said how you want to be told, so you are not"),
+    hint=Text("Say it by `pai notify add`, also while the job runs."),
 )
 MAX_KEY = 255
 """Characters of an Idempotency-Key."""
-_READS_AS_UID = "has the form of a job uid (j and 16 hexadecimal digits), which is reserved"
-_ANOTHER_NAME = "Choose another name."
+_READS_AS_UID = Text("has the form of a job uid (j and 16 hexadecimal digits), which is reserved")
+_ANOTHER_NAME = Text("Choose another name.")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
 
 
@@ -141,7 +144,10 @@ class JobService:
         job = await self._ctx.store.jobs.find(name, user.name)
         if not may_see(user, job):
             # In the store's own words, so that a hidden job and one that does not exist look alike.
-            raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+            raise NoSuchJob(
+                Text("There is no job {name}.", name=repr(name[:300])),
+                hint=Text("`pai list` shows the names of your jobs."),
+            )
         deeds.found(job)
         return job
 
@@ -154,13 +160,18 @@ class JobService:
         held = await self._ctx.store.addresses.held_by(job)
         end = end_of(job, self._ctx.rules.policy.longest_run(job.virtual_cluster))
         output = output_path(job, self._ctx.task_reach.task_fs_uri)
-        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held, end, output)
+        shown = present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held, end, output)
+        warning = "" if job.state.final else await rule_warning(self._ctx.store, job)
+        return shown.model_copy(update={"rule_warning": warning}) if warning else shown
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
         """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""
         job = await self.find(user, name)
         if not may_change(user, job):
-            raise Forbidden(f"Only {job.user} may {to_do} the job {job.id}.", hint="Ask its owner.")
+            raise Forbidden(
+                Text("Only {user} may {to_do} the job {id}.", user=job.user, to_do=to_do, id=job.id),
+                hint=Text("Ask its owner."),
+            )
         return job
 
     async def execute(self, user: User, name: str, wanted: Desired) -> Said:
@@ -180,14 +191,14 @@ class JobService:
             self._ctx.limits.submissions.take(user.name)
             account = await self._ctx.identity.accounts.get(job.user)
             if account is None:
-                message = f"The job {job.id} cannot run again: its user has been removed."
-                raise ReadOnlyJob(message, hint="Submit its document as a job of your own.")
+                message = Text("The job {id} cannot run again: its user has been removed.", id=job.id)
+                raise ReadOnlyJob(message, hint=Text("Submit its document as a job of your own."))
             owner = user_of(account)
             text, filename, _media_type = await self._ctx.store.jobs.document(job.uid)
             try:
                 await self.read(owner, text, filename)
             except (DocumentError, NoVirtualCluster, NoSuchStorage) as error:
-                message = f"The job {job.id} cannot run again as it is: {error.message}"
+                message = Text("The job {id} cannot run again as it is: {error}", id=job.id, error=error.message)
                 raise ReadOnlyJob(message, errors=error.errors, hint=error.hint) from None
             await self._ctx.need_account(owner)
         await self._ctx.store.jobs.request_restart(job.uid, user.name, self._ctx.clock())
@@ -246,6 +257,7 @@ class JobService:
         document, warnings = await self.read(user, text, filename)
         if document.spec.notify and not await self._ctx.store.notifications.of_user(user.name):
             warnings += (UNHEARD,)
+        warnings += await self._ctx.budgets.warnings(user.name, document.spec)
         own = await self._unmasked(user, document, secrets_of)
         return await self._secrets.put_into(own, user), warnings
 
@@ -254,7 +266,10 @@ class JobService:
             return with_kept(document)
         job = await self.find(user, secrets_of)
         if not may_read_secrets(user, job):
-            raise NoSuchJob(f"You have no job {secrets_of[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+            raise NoSuchJob(
+                Text("You have no job {secrets_of}.", secrets_of=repr(secrets_of[:300])),
+                hint=Text("`pai list` shows the names of your jobs."),
+            )
         kept = await self._ctx.store.jobs.secrets(job.uid)
         return with_kept(document, kept, job.spec.env)
 
@@ -285,9 +300,13 @@ def check_storages(user: User, document: Document, mounts: Sequence[TeamMount]) 
         if wanted.name in granted:
             continue
         like = nearest(wanted.name, granted)
-        message = f"There is no storage {wanted.name} for {user.name}."
-        known = f"You may use: {', '.join(granted)}." if granted else "Ask the administrator for storage.mounts."
-        hint = f"Did you mean {like}?" if like else known
+        message = Text("There is no storage {wanted} for {user}.", wanted=wanted.name, user=user.name)
+        known = (
+            Text("You may use: {granted}.", granted=", ".join(granted))
+            if granted
+            else Text("Ask the administrator for storage.mounts.")
+        )
+        hint = Text("Did you mean {like}?", like=like) if like else known
         line, column = place_of(document, ("extras", "storages")) or (None, None)
         fault = Fault(path="$.extras.storages", message=message, line=line, column=column, hint=hint)
         raise NoSuchStorage(message, errors=[fault], hint=hint)
@@ -303,8 +322,10 @@ def check_staging(user: User, document: Document, default_fs_uri: str) -> None:
     for field, uri in (("codeDir", named.code_dir), ("outputDir", named.output_dir)):
         if not uri or (field == "outputDir" and uri.startswith("/")):
             continue
-        message = f"{field} has to be fetched or made outside of the tasks, and no image for that is configured"
-        hint = "Leave it out, or ask the administrator to set kubernetes.pods.inputs_image."
+        message = Text(
+            "{field} has to be fetched or made outside of the tasks, and no image for that is configured", field=field
+        )
+        hint = Text("Leave it out, or ask the administrator to set kubernetes.pods.inputs_image.")
         line, column = place_of(document, (field,)) or (None, None)
         fault = Fault(path=f"$.{field}", message=message, line=line, column=column, hint=hint)
         raise DocumentError(message, errors=[fault], hint=hint)
@@ -317,14 +338,15 @@ def check_outputs(document: Document, reach: TaskReach) -> None:
         return
     field, words = lost
     why = (
-        "is a path in its container, which is removed with it"
+        Text("is a path in its container, which is removed with it")
         if words.startswith("/") or words.startswith("file:")
-        else "is the default file system, a directory of the backend's machine, which tasks do not reach"
+        else Text("is the default file system, a directory of the backend's machine, which tasks do not reach")
     )
-    message = f"What the job leaves at {words} would be lost: that {why}."
-    hint = (
-        "Name a storage that tasks reach, such as s3://… or hdfs://… or a team storage; or ask the administrator to "
-        "set storage.default_uri to one, or to a directory that kubernetes.pods.volumes gives to all tasks."
+    message = Text("What the job leaves at {place} would be lost: that {why}.", place=words, why=why)
+    hint = Text(
+        "Name a storage that tasks reach, such as s3://… or hdfs://… or a team storage; or "
+        "ask the administrator to set storage.default_uri to one, or to a directory that "
+        "kubernetes.pods.volumes gives to all tasks."
     )
     line, column = (place_of(document, (field,)) if field else None) or (None, None)
     fault = Fault(path=f"$.{field}" if field else "$", message=message, line=line, column=column, hint=hint)
@@ -337,7 +359,13 @@ def _check_name(document: Document) -> None:
         return
     field = "name" if document.dialect.is_v2 else "jobName"
     line, column = place_of(document, (field,)) or (None, None)
-    fault = Fault(path=f"$.{field}", message=f"{field} {_READS_AS_UID}", line=line, column=column, hint=_ANOTHER_NAME)
+    fault = Fault(
+        path=f"$.{field}",
+        message=Text("{field} {wrong}", field=field, wrong=_READS_AS_UID),
+        line=line,
+        column=column,
+        hint=_ANOTHER_NAME,
+    )
     raise DocumentError(fault.message, errors=[fault], hint=_ANOTHER_NAME)
 
 
@@ -360,10 +388,10 @@ def new_job(user: str, spec: JobSpec, warnings: tuple[DocumentWarning, ...], now
 def _renamed(spec: JobSpec, name: str | None) -> JobSpec:
     if name is None:
         return spec
-    rule = "may hold letters, digits, and . _ ~ -, at most 255 of them, and is not . or .."
-    wrong = rule if not _NAME.fullmatch(name) else ""
+    rule = Text("may hold letters, digits, and . _ ~ -, at most 255 of them, and is not . or ..")
+    wrong = rule if not _NAME.fullmatch(name) else NO_TEXT
     if wrong or is_job_uid(name):
-        fault = Fault(path="?name", message=f"name {wrong or _READS_AS_UID}", hint=_ANOTHER_NAME)
+        fault = Fault(path="?name", message=Text("name {wrong}", wrong=wrong or _READS_AS_UID), hint=_ANOTHER_NAME)
         raise InvalidParameters(fault.message, errors=[fault], hint=fault.hint)
     return spec.model_copy(update={"name": name})
 
@@ -372,7 +400,9 @@ def _addressed(spec: JobSpec, name: str | None) -> JobSpec:
     if name is None:
         return spec
     if name and not address.is_address(name):
-        fault = Fault(path="?address", message=f"address may hold {address.ALLOWED}", hint=_ANOTHER_NAME)
+        fault = Fault(
+            path="?address", message=Text("address may hold {allowed}", allowed=address.ALLOWED), hint=_ANOTHER_NAME
+        )
         raise InvalidParameters(fault.message, errors=[fault], hint=fault.hint)
     return spec.model_copy(update={"address": name})
 
@@ -381,7 +411,9 @@ def _submission_key(terms: SubmitTerms, text: bytes, filename: str) -> Submissio
     if not terms.key:
         return None
     if not terms.key.isascii() or not terms.key.isprintable() or len(terms.key) > MAX_KEY:
-        raise InvalidParameters(f"An Idempotency-Key is printable ASCII of at most {MAX_KEY} characters.")
+        raise InvalidParameters(
+            Text("An Idempotency-Key is printable ASCII of at most {most} characters.", most=MAX_KEY)
+        )
     said = repr((terms.name, terms.replace, terms.address, filename))
     said += repr(terms.secrets_of) if terms.secrets_of is not None else ""
     return SubmissionKey.of(terms.key, text, said.encode("utf-8", "surrogatepass"))
@@ -401,9 +433,10 @@ def check_cells(user: User, document: Document, known: Sequence[str], rules: Cel
     """Refuse what can never start, or not for this user.
 
     Raises NoVirtualCluster, Forbidden for a virtual cluster that is not granted, DocumentError for kinds of cells that
-    are not there and for a gang that is larger than the quota.
+    are not there, for a gang that is larger than the quota, and for what the virtual cluster's rules do not allow.
     """
     _check_virtual_cluster(user, document, known, rules)
+    _check_rules(document, rules)
     if rules.config is None:
         return
     wrong = misfits(document.spec, rules.config, rules.sizing)
@@ -417,14 +450,40 @@ def _check_virtual_cluster(user: User, document: Document, known: Sequence[str],
     path = ("defaults", "virtualCluster") if document.dialect.is_v2 else ("virtualCluster",)
     if wanted not in known:
         like = nearest(wanted, known)
-        message = f"There is no virtual cluster {wanted}; there are: {', '.join(known)}."
-        hint = f"Did you mean {like}?" if like else f"Set virtualCluster to one of: {', '.join(known)}."
+        message = Text(
+            "There is no virtual cluster {wanted}; there are: {known}.", wanted=wanted, known=", ".join(known)
+        )
+        hint = (
+            Text("Did you mean {like}?", like=like)
+            if like
+            else Text("Set virtualCluster to one of: {known}.", known=", ".join(known))
+        )
         raise NoVirtualCluster(message, errors=[_fault(document, path, message, hint)], hint=hint)
     if not rules.granted(user, wanted):
-        message = f"{user.name} may not use the virtual cluster {wanted}."
+        message = Text("{user} may not use the virtual cluster {wanted}.", user=user.name, wanted=wanted)
         usable = ", ".join(name for name in known if rules.granted(user, name)) or "none"
-        hint = f"Use one of: {usable}; or ask an administrator or its manager for a grant."
+        hint = Text("Use one of: {usable}; or ask an administrator or its manager for a grant.", usable=usable)
         raise Forbidden(message, errors=[_fault(document, path, message, hint)], hint=hint)
+
+
+def _check_rules(document: Document, rules: CellRules) -> None:
+    """Refuse what the rules of the virtual cluster do not allow. Raises DocumentError."""
+    kept = rules.vc_rules.get(document.spec.virtual_cluster)
+    wrong = breaches(document.spec, kept.rules) if kept is not None else []
+    if wrong:
+        faults = [_fault(document, _path_of(document, each), each.message, each.hint) for each in wrong]
+        raise DocumentError(wrong[0].message, errors=faults, hint=wrong[0].hint)
+
+
+def _path_of(document: Document, breach: Breach) -> tuple[str, ...]:
+    """Where the document says what is not allowed; where it should be said that it does not say."""
+    spec, is_v2, scheduler = document.spec, document.dialect.is_v2, ("extras", "hivedScheduler")
+    if breach.rule == "priorities":
+        return (*scheduler, "jobPriorityClass")
+    if breach.rule == "images":
+        return ("taskRoles", breach.role, "dockerImage") if is_v2 else ("image",)
+    named = spec.role(breach.role).sku_type or is_v2
+    return (*scheduler, "taskRoles", breach.role, "skuType") if named else ("gpuType",)
 
 
 def _fault(document: Document, path: tuple[str, ...], message: str, hint: str) -> Fault:

@@ -11,6 +11,7 @@ from pai_backend.api.key_wire import KeyList, KeyWire, Lockouts, NewKey
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchKey, NoSuchUser
+from pai_backend.model.text import Text
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
 
@@ -49,7 +50,8 @@ class KeyService:
         """Forget a key of the caller. Raises NoSuchKey."""
         if user.within and fingerprint not in {key.fingerprint for key in await self._kept(user)}:
             raise NoSuchKey(
-                f"This token has registered no key {fingerprint[:100]!r}.", hint="`pai keys list` shows them."
+                Text("This token has registered no key {fingerprint}.", fingerprint=repr(fingerprint[:100])),
+                hint=Text("`pai keys list` shows them."),
             )
         await self._ctx.store.user_keys.remove(user.name, fingerprint, self.act(user))
 
@@ -66,7 +68,7 @@ class KeyService:
         """
         _require_admin(user)
         if name == user.name:
-            raise InvalidParameters("You cannot lock yourself out.", hint="Ask another administrator.")
+            raise InvalidParameters(Text("You cannot lock yourself out."), hint=Text("Ask another administrator."))
         await self._ctx.store.grants.lock_out(name, self.act(user))
         self._ctx.identity.lockouts.forget()
 
@@ -101,12 +103,14 @@ class KeyService:
 async def require_account(ctx: ApiContext, name: str) -> None:
     """Raises NoSuchUser for an unknown name."""
     if await ctx.identity.accounts.get(name) is None:
-        raise NoSuchUser(f"There is no user {name[:100]!r}.", hint="Ask the administrator who there is.")
+        raise NoSuchUser(
+            Text("There is no user {name}.", name=repr(name[:100])), hint=Text("Ask the administrator who there is.")
+        )
 
 
 def _require_admin(user: User) -> None:
     if not user.admin:
-        raise Forbidden("Only an administrator may do this.", hint="Ask one.")
+        raise Forbidden(Text("Only an administrator may do this."), hint=Text("Ask one."))
 
 
 def _shown(key: UserKey) -> KeyWire:

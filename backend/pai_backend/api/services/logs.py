@@ -20,6 +20,7 @@ from pai_backend.model.errors import NoSuchTask, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid, slot_of, task_uid
 from pai_backend.model.job import Job
 from pai_backend.model.scrub import Scrubber
+from pai_backend.model.text import Text
 
 SEARCHED_BYTES = 8_388_608
 MAX_MATCHES = 500
@@ -154,10 +155,14 @@ class LogService:
         began = task is None or task.started_at is not None
         if place is not None and began and await place.is_elsewhere(self._ctx.store.recovery.log_places):
             raise Unavailable(
-                "The log of this task is not in the log directory of the api process that was asked: logs of this "
-                "backend are written to another one.",
-                hint="Ask an administrator to let all api and controller processes share one log directory "
-                "(docs/operations.md, Logs and files of several replicas).",
+                Text(
+                    "The log of this task is not in the log directory of the api process that was asked: "
+                    "logs of this backend are written to another one."
+                ),
+                hint=Text(
+                    "Ask an administrator to let all api and controller processes share one log directory "
+                    "(docs/operations.md, Logs and files of several replicas)."
+                ),
             )
 
     async def _scrubber(self, job: Job, passage: LogPassage) -> Scrubber:
@@ -195,7 +200,10 @@ class LogService:
         runs = (await AttemptService(self._ctx).task(user, name, attempt, role, index)).attempts
         uid = next((each.uid for each in runs if each.attempt_id == run), None)
         if uid is None:
-            raise NoSuchTask(f"The task {role}-{index} has no run {run}.", hint=f"It has 0 to {len(runs) - 1}.")
+            raise NoSuchTask(
+                Text("The task {role}-{index} has no run {run}.", role=role, index=index, run=run),
+                hint=Text("It has 0 to {count}.", count=len(runs) - 1),
+            )
         query: dict[str, str | int] = {"role": role, "index": index, "attempt": int(uid.rpartition("-")[2])}
         if tail:
             query["offset"] = -TAIL_BYTES
@@ -213,12 +221,21 @@ def find_task(job: Job, query: LogPlace) -> TaskUid:
     roles = [role.name for role in job.spec.task_roles]
     name = query.role if query.role is not None else roles[0]
     if name not in roles:
-        raise NoSuchTask(f"The job {job.id} has no task role {name}.", hint=f"It has: {', '.join(roles)}.")
+        raise NoSuchTask(
+            Text("The job {id} has no task role {name}.", id=job.id, name=name),
+            hint=Text("It has: {roles}.", roles=", ".join(roles)),
+        )
     count = job.spec.role(name).instances
     if query.index >= count:
-        raise NoSuchTask(f"The task role {name} has no task {query.index}.", hint=f"It has 0 to {count - 1}.")
+        raise NoSuchTask(
+            Text("The task role {name} has no task {index}.", name=name, index=query.index),
+            hint=Text("It has 0 to {count}.", count=count - 1),
+        )
     current = next(task.attempt for task in job.tasks if (task.role, task.index) == (name, query.index))
     attempt = query.attempt if query.attempt is not None else current
     if attempt > current:
-        raise NoSuchTask(f"The task {name}-{query.index} has no attempt {attempt}.", hint=f"It has 0 to {current}.")
+        raise NoSuchTask(
+            Text("The task {name}-{index} has no attempt {attempt}.", name=name, index=query.index, attempt=attempt),
+            hint=Text("It has 0 to {current}.", current=current),
+        )
     return task_uid(JobUid(job.uid), roles.index(name), query.index, attempt)

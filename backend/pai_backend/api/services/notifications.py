@@ -9,6 +9,7 @@ from pai_backend.api.notification_wire import NewNotification, NotificationList,
 from pai_backend.auth.users import User
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.notification import TEST_SENTENCE, Channel
+from pai_backend.model.text import Text
 from pai_backend.store.grants import Act
 from pai_backend.store.notifications import Notification, Target, new_id
 
@@ -55,18 +56,19 @@ class NotificationService:
         site = self._ctx.site
         if not site.sends_mail:
             raise InvalidParameters(
-                "This backend sends no mail.", hint="Choose another channel, or ask its administrator for smtp_host."
+                Text("This backend sends no mail."),
+                hint=Text("Choose another channel, or ask its administrator for smtp_host."),
             )
         account = await self._ctx.identity.accounts.get(user.name)
         to = to or (account.email if account is not None else "")
         if not to:
             raise InvalidParameters(
-                "Your account has no mail address.", hint="Say which: `pai notify add mail ADDRESS`."
+                Text("Your account has no mail address."), hint=Text("Say which: `pai notify add mail ADDRESS`.")
             )
         if site.mail_domains and to.rpartition("@")[2].lower() not in site.mail_domains:
             raise InvalidParameters(
-                f"This backend sends no mail to {to.rpartition('@')[2]}.",
-                hint=f"It does to {', '.join(site.mail_domains)}.",
+                Text("This backend sends no mail to {to}.", to=to.rpartition("@")[2]),
+                hint=Text("It does to {mail_domains}.", mail_domains=", ".join(site.mail_domains)),
             )
         return to
 

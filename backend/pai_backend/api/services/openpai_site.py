@@ -29,6 +29,7 @@ from pai_backend.model.errors import Forbidden, NoSuchStorage
 from pai_backend.model.job import Job, State, Task
 from pai_backend.model.node import Node
 from pai_backend.model.spec import Resources
+from pai_backend.model.text import Text
 from pai_backend.storage.reach import TeamMount
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -50,7 +51,8 @@ class OpenpaiSiteService:
         found = next((each for each in storages_of(self._ctx, user) if each.name == name), None)
         if found is None:
             raise NoSuchStorage(
-                f"There is no storage {name[:100]!r} for {user.name}.", hint="`GET /api/v2/storages` lists yours."
+                Text("There is no storage {name} for {user}.", name=repr(name[:100]), user=user.name),
+                hint=Text("`GET /api/v2/storages` lists yours."),
             )
         kind = "nfs" if urlsplit(found.uri).scheme == "nfs" else "other"
         return StorageDetail(name=found.name, volume_name=found.name, type=kind)
@@ -75,7 +77,9 @@ def storages_of(ctx: ApiContext, user: User) -> list[TeamMount]:
 
 def _require_admin(user: User) -> None:
     if not user.admin:
-        raise Forbidden("Only an administrator may see all nodes and tasks.", hint="Ask for /api/v2/cluster/nodes.")
+        raise Forbidden(
+            Text("Only an administrator may see all nodes and tasks."), hint=Text("Ask for /api/v2/cluster/nodes.")
+        )
 
 
 def _node(node: Node) -> NodeObject:

@@ -7,6 +7,7 @@ from pai_backend.api.orphan_wire import OrphanShown
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.text import Text
 
 
 class OrphanService:
@@ -16,8 +17,8 @@ class OrphanService:
         """Raises Forbidden for anybody but administrators: whose tasks these are is not known."""
         if not user.admin:
             raise Forbidden(
-                "Only administrators see and end tasks that the database does not know.",
-                hint="Ask an administrator for `pai cluster orphans`.",
+                Text("Only administrators see and end tasks that the database does not know."),
+                hint=Text("Ask an administrator for `pai cluster orphans`."),
             )
         self._recovery = ctx.store.recovery
         self._user = user

@@ -10,6 +10,7 @@ from pai_backend.api.wire import Released
 from pai_backend.auth.users import User
 from pai_backend.model.errors import NoSuchTask
 from pai_backend.model.job import Job
+from pai_backend.model.text import Text
 
 NAMES_SHOWN = 8
 
@@ -40,6 +41,8 @@ def _require(job: Job, names: Collection[str]) -> None:
     known = [task.name for task in job.tasks]
     unknown = sorted(set(names) - set(known))
     if unknown:
-        more = ", …" if len(known) > NAMES_SHOWN else ""
-        hint = f"It has: {', '.join(known[:NAMES_SHOWN])}{more}."
-        raise NoSuchTask(f"The job {job.id} has no task {unknown[0][:100]!r}.", hint=hint)
+        named = ", ".join(known[:NAMES_SHOWN]) + (", …" if len(known) > NAMES_SHOWN else "")
+        hint = Text("It has: {known}.", known=named)
+        raise NoSuchTask(
+            Text("The job {id} has no task {unknown}.", id=job.id, unknown=repr(unknown[0][:100])), hint=hint
+        )

@@ -8,6 +8,7 @@ from pai_backend.api.services.identity import require_person
 from pai_backend.auth.users import User
 from pai_backend.model.account import VcGrants
 from pai_backend.model.errors import Forbidden, InvalidParameters
+from pai_backend.model.text import Text
 from pai_backend.model.validation import nearest
 
 
@@ -15,7 +16,7 @@ def require_administrator(user: User) -> None:
     """Raise Forbidden for all but administrators, and for application tokens."""
     require_person(user)
     if not user.admin:
-        raise Forbidden("This needs administrator rights.", hint="Ask an administrator.")
+        raise Forbidden(Text("This needs administrator rights."), hint=Text("Ask an administrator."))
 
 
 def granted(
@@ -31,8 +32,10 @@ def granted(
     for name in sorted(after.usable - before.usable - set(known)):
         like = nearest(name, known)
         raise InvalidParameters(
-            f"The virtual cluster {name[:100]!r} does not exist.",
-            hint=f"Did you mean {like}?" if like else f"The virtual clusters are: {', '.join(known)}.",
+            Text("The virtual cluster {name} does not exist.", name=repr(name[:100])),
+            hint=Text("Did you mean {like}?", like=like)
+            if like
+            else Text("The virtual clusters are: {known}.", known=", ".join(known)),
         )
     return after
 
@@ -44,6 +47,8 @@ def require_may_grant(user: User, before: VcGrants, after: VcGrants) -> None:
         return
     mine = ", ".join(sorted(user.manages))
     raise Forbidden(
-        "This needs administrator rights.",
-        hint=f"You may grant: {mine}." if mine else "Ask an administrator, or a manager of the virtual cluster.",
+        Text("This needs administrator rights."),
+        hint=Text("You may grant: {mine}.", mine=mine)
+        if mine
+        else Text("Ask an administrator, or a manager of the virtual cluster."),
     )

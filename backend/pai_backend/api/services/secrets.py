@@ -11,6 +11,7 @@ from pai_backend.api.secret_wire import SecretList, SecretWire
 from pai_backend.auth.users import User
 from pai_backend.model.errors import DocumentError, Fault, InvalidParameters, NoSuchSecret, Unavailable
 from pai_backend.model.scrub import texts
+from pai_backend.model.text import Text
 from pai_backend.model.user_secret import ALLOWED, LONGEST, is_secret_name, used_names
 from pai_backend.protocol import Document, place_of
 from pai_backend.protocol.plugins import KEY as PLUGINS
@@ -36,13 +37,17 @@ class SecretService:
     async def set(self, user: User, name: str, value: str) -> None:
         """Keep a value. Raises InvalidParameters."""
         if not is_secret_name(name):
-            raise InvalidParameters("The name is invalid.", hint=f"The name of a secret must have {ALLOWED}.")
+            raise InvalidParameters(
+                Text("The name is invalid."), hint=Text("The name of a secret must have {allowed}.", allowed=ALLOWED)
+            )
         await self._ctx.store.user_secrets.set(user.name, name, value, self._act(user))
 
     async def remove(self, user: User, name: str) -> None:
         """Keep it no longer. Raises NoSuchSecret."""
         if not is_secret_name(name):
-            raise NoSuchSecret(f"You have no secret {name[:100]!r}.", hint="`pai secret list` shows yours.")
+            raise NoSuchSecret(
+                Text("You have no secret {name}.", name=repr(name[:100])), hint=Text("`pai secret list` shows yours.")
+            )
         await self._ctx.store.user_secrets.remove(user.name, name, self._act(user))
 
     async def put_into(self, document: Document, user: User) -> Document:
@@ -90,11 +95,13 @@ def _check_size(document: Document) -> None:
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts(document.secrets))
     if size <= LONGEST:
         return
-    message = f"the secrets have {size} bytes together; at most {LONGEST} are kept out of logs"
-    hint = "Put large files on a storage that only you can read, and their key into secrets."
+    message = Text(
+        "the secrets have {size} bytes together; at most {longest} are kept out of logs", size=size, longest=LONGEST
+    )
+    hint = Text("Put large files on a storage that only you can read, and their key into secrets.")
     line, column = place_of(document, ("secrets",)) or (None, None)
     fault = Fault(path="$.secrets", message=message, line=line, column=column, hint=hint)
-    raise DocumentError(f"secrets: {message}", errors=[fault], hint=hint)
+    raise DocumentError(Text("secrets: {message}", message=message), errors=[fault], hint=hint)
 
 
 def _check_keys(document: Document) -> None:

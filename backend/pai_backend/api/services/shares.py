@@ -19,6 +19,7 @@ from pai_backend.model.alias import Target, service_alias
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchJob, NoSuchService, NoSuchTask
 from pai_backend.model.job import Job
 from pai_backend.model.rights import PORT, SSH_LABEL, limits_of, words_of
+from pai_backend.model.text import Text
 from pai_backend.store.grants import GROUP, Act, Share
 
 LINK = "link:"
@@ -37,7 +38,9 @@ async def find_entered(ctx: ApiContext, user: User, name: str) -> tuple[Job, Sha
         if share.is_for(user.name) and within(user, job.virtual_cluster):
             return job, share
     # In the store's own words, so that a hidden job and one that does not exist look alike.
-    raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+    raise NoSuchJob(
+        Text("There is no job {name}.", name=repr(name[:300])), hint=Text("`pai list` shows the names of your jobs.")
+    )
 
 
 def find_service(job: Job, label: str, query: TaskQuery) -> Target:
@@ -48,11 +51,15 @@ def find_service(job: Job, label: str, query: TaskQuery) -> Target:
     if not owners or label == SSH_LABEL:
         labels = dict.fromkeys(port.label for role in job.spec.task_roles for port in role.ports)
         labels.pop(SSH_LABEL, None)
-        where = f"task role {query.role}" if query.role is not None else f"job {job.id}"
-        raise NoSuchService(f"The {where} has no service {label}.", hint=f"The job has: {', '.join(labels)}.")
+        where = Text("job {id}", id=job.id) if query.role is None else Text("task role {name}", name=query.role)
+        raise NoSuchService(
+            Text("The {where} has no service {label}.", where=where, label=label),
+            hint=Text("The job has: {labels}.", labels=", ".join(labels)),
+        )
     if query.index >= owners[0].instances:
         raise NoSuchTask(
-            f"The task role {owners[0].name} has no task {query.index}.", hint=f"It has 0 to {owners[0].instances - 1}."
+            Text("The task role {name} has no task {index}.", name=owners[0].name, index=query.index),
+            hint=Text("It has 0 to {instances}.", instances=owners[0].instances - 1),
         )
     return Target(owners[0].name, query.index, label)
 
@@ -88,7 +95,7 @@ class ShareService:
         if not new.user.startswith(GROUP):
             await require_account(self._ctx, new.user)
         if new.user == job.user:
-            raise InvalidParameters(f"The job is {job.user}'s own.", hint="Name another user.")
+            raise InvalidParameters(Text("The job is {user}'s own.", user=job.user), hint=Text("Name another user."))
         limits = limits_of(new.only)
         _check_ports(job, limits.ports or ())
         act = Act(user.name, self._ctx.clock(), self._source)
@@ -126,7 +133,9 @@ class ShareService:
     async def _of_owner(self, user: User, name: str) -> Job:
         job = await JobService(self._ctx).find(user, name)
         if not may_enter(user, job):
-            raise Forbidden(f"Only {job.user} may share the job {job.id}.", hint="Ask its owner.")
+            raise Forbidden(
+                Text("Only {user} may share the job {id}.", user=job.user, id=job.id), hint=Text("Ask its owner.")
+            )
         return job
 
     async def end(self, user: User, name: str, with_user: str) -> None:
@@ -143,7 +152,10 @@ def _check_ports(job: Job, labels: tuple[str, ...]) -> None:
     known = {port.label for role in job.spec.task_roles for port in role.ports}
     for label in labels:
         if label not in known:
-            raise NoSuchService(f"The job {job.id} has no port {label[:100]}.", hint=f"It has: {', '.join(known)}.")
+            raise NoSuchService(
+                Text("The job {id} has no port {label}.", id=job.id, label=label[:100]),
+                hint=Text("It has: {known}.", known=", ".join(known)),
+            )
 
 
 def _services(share: Share, job: Job) -> tuple[str, ...]:

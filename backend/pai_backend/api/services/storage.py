@@ -23,6 +23,7 @@ from pai_backend.model.errors import (
     TooLarge,
     Unavailable,
 )
+from pai_backend.model.text import Text
 from pai_backend.storage.areas import OUTPUT, Area, OwnedPath, claim, parts_of
 from pai_backend.storage.faults import Absent, Away, NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import FileInfo, Parts, PathConflict, Readable, Upload, shown
@@ -46,7 +47,7 @@ class FileService:
     def room(self) -> FileRoom:
         """The files. Raises Unavailable where this process has none."""
         if self._ctx.files is None:
-            raise Unavailable("This process serves no files.", hint="Ask the administrator.")
+            raise Unavailable(Text("This process serves no files."), hint=Text("Ask the administrator."))
         return self._ctx.files
 
     async def stat(self, text: str) -> tuple[FileInfo | None, int]:
@@ -108,7 +109,9 @@ class FileService:
         path, where = await self._claimed(text, writing=True)
         _refuse_file_at_top(path, where)
         if not may_replace and (await self.do(lambda: self._look(path)))[0] is not None:
-            raise FileConflict(f"{shown(path)} exists already.", hint="Use another name, or remove it first.")
+            raise FileConflict(
+                Text("{path} exists already.", path=shown(path)), hint=Text("Use another name, or remove it first.")
+            )
         _check_size(length if length is not None else offset, self.room)
         pool, coming = self.room.pool(self._user.name, where, path), max(0, (length or 0) - offset)
         await self._reserve(pool, coming)
@@ -137,7 +140,9 @@ class FileService:
         source, _ = await self._claimed(source_text)
         path, where = await self._claimed(text, writing=True)
         if not source or path[: len(source)] == source:
-            raise InvalidParameters(f"{shown(source)} cannot be copied into itself.", hint="Name another place.")
+            raise InvalidParameters(
+                Text("{source} cannot be copied into itself.", source=shown(source)), hint=Text("Name another place.")
+            )
         info = await self.do(lambda: self.room.files.stat(source))
         if not info.directory:
             _refuse_file_at_top(path, where)
@@ -170,9 +175,13 @@ class FileService:
             where = claim(self._user.name, self._user.admin, path, self.room.shared)
         fixed = where.top and where.area in (Area.TOP, Area.SHARED)
         if writing and fixed and not self._user.admin:
-            raise Forbidden(f"{shown(path)} itself cannot be changed.", hint="Name something below it.")
+            raise Forbidden(
+                Text("{path} itself cannot be changed.", path=shown(path)), hint=Text("Name something below it.")
+            )
         if writing and not path:
-            raise InvalidParameters("The root of the default file system cannot be changed.", hint="Name a path.")
+            raise InvalidParameters(
+                Text("The root of the default file system cannot be changed."), hint=Text("Name a path.")
+            )
         if writing:
             await self._ctx.need_account(self._user)
         return (await self._output(path, where), where) if where.area is Area.OUTPUT else (path, where)
@@ -185,17 +194,27 @@ class FileService:
         place = self._ctx.file_place
         if place is not None and await place.is_elsewhere(self._ctx.store.recovery.log_places):
             raise Unavailable(
-                "The default file system of this backend is not in the data directory of the api process that was "
-                "asked.",
-                hint="Ask an administrator to set storage.default_uri, or to let all api and controller processes "
-                "share one data directory (docs/operations.md, Logs and files of several replicas).",
+                Text(
+                    "The default file system of this backend is not in the data directory of the api "
+                    "process that was asked."
+                ),
+                hint=Text(
+                    "Ask an administrator to set storage.default_uri, or to let all api and controller "
+                    "processes share one data directory (docs/operations.md, Logs and files of several "
+                    "replicas)."
+                ),
             )
         directory = self._ctx.task_reach.default_directory
         if directory is not None and not await self.room.do(lambda: Path(directory).is_dir()):
             raise Unavailable(
-                f"The default file system is {directory}, a volume that tasks have and the api process does not.",
-                hint="Look at the files from a task, or ask an administrator to set storage.default_uri to a storage "
-                "that both reach (docs/storage.md).",
+                Text(
+                    "The default file system is {directory}, a volume that tasks have and the api process does not.",
+                    directory=directory,
+                ),
+                hint=Text(
+                    "Look at the files from a task, or ask an administrator to set storage.default_uri to "
+                    "a storage that both reach (docs/storage.md)."
+                ),
             )
 
     async def _output(self, path: Parts, where: OwnedPath) -> Parts:
@@ -211,7 +230,8 @@ class FileService:
             if self._user.admin:
                 return path
             raise Forbidden(
-                f"/{OUTPUT}/{where.job} is not the output of a job of yours.", hint=f"Use /{self._user.name}/…."
+                Text("/{output}/{job} is not the output of a job of yours.", output=OUTPUT, job=where.job),
+                hint=Text("Use /{user}/….", user=self._user.name),
             ) from None
         return (OUTPUT, job.user, job.uid, *path[2:])
 
@@ -281,7 +301,7 @@ class Receiving:
         """Take bytes; what is returned must be awaited before more come. Raises TooLarge, NoEnoughQuota."""
         size = self._upload.size + len(self._waiting) + len(data)
         if self._length is not None and size > self._length:
-            raise InvalidParameters("The body is longer than `size`.", hint="Correct `size`.")
+            raise InvalidParameters(Text("The body is longer than `size`."), hint=Text("Correct `size`."))
         _check_size(size, self._service.room)
         self._take(len(data) + len(self._waiting) - self._held.size)
         self._waiting += data
@@ -389,14 +409,17 @@ def _is_made_when_used(where: OwnedPath) -> bool:
 
 def _refuse_file_at_top(path: Parts, where: OwnedPath) -> None:
     if where.top:
-        raise FileConflict(f"{shown(path)} can only be a directory.", hint=f"Name a file in it, {shown(path)}/NAME.")
+        raise FileConflict(
+            Text("{path} can only be a directory.", path=shown(path)),
+            hint=Text("Name a file in it, {path}/NAME.", path=shown(path)),
+        )
 
 
 def _check_size(size: int, room: FileRoom) -> None:
     if size > room.max_file_bytes:
         raise TooLarge(
-            f"A file may have {room.max_file_bytes} bytes at most.",
-            hint="Split it, or ask the administrator to raise storage.max_file_bytes.",
+            Text("A file may have {max_file_bytes} bytes at most.", max_file_bytes=room.max_file_bytes),
+            hint=Text("Split it, or ask the administrator to raise storage.max_file_bytes."),
         )
 
 
@@ -404,8 +427,13 @@ def no_quota(pool: Pool, free: int) -> NoEnoughQuota:
     """What does not fit into a quota."""
     places = " and ".join(shown(root) for root in pool.roots)
     return NoEnoughQuota(
-        f"{places} may hold {pool.bytes} bytes; {free} are left for a new file besides the current uploads.",
-        hint="Remove what is not needed, or ask the administrator to raise storage.quota_bytes.",
+        Text(
+            "{places} may hold {bytes} bytes; {free} are left for a new file besides the current uploads.",
+            places=places,
+            bytes=pool.bytes,
+            free=free,
+        ),
+        hint=Text("Remove what is not needed, or ask the administrator to raise storage.quota_bytes."),
     )
 
 

@@ -17,6 +17,7 @@ from pai_backend.engine.use_series import UseSample, UseSeries, thinned
 from pai_backend.model.errors import NoSuchTask, Unavailable
 from pai_backend.model.ids import slot_of
 from pai_backend.model.job import Job, Phase, Task
+from pai_backend.model.text import Text
 
 MOST_TASKS = 100
 MOST_ROWS = 1000
@@ -35,7 +36,9 @@ class TaskUseService:
         tasks = [task for task in job.tasks if query.role in (None, task.role) and query.index in (None, task.index)]
         if not tasks:
             known = ", ".join(f"{role.name} (0 to {role.instances - 1})" for role in job.spec.task_roles)
-            raise NoSuchTask(f"The job {job.id} has no such task.", hint=f"Its task roles: {known}.")
+            raise NoSuchTask(
+                Text("The job {id} has no such task.", id=job.id), hint=Text("Its task roles: {known}.", known=known)
+            )
         series, since = await self._series(), self._now() - query.seconds
 
         def read() -> tuple[TaskMetrics, ...]:
@@ -62,9 +65,11 @@ class TaskUseService:
         place = self._ctx.log_place
         if place is None or await place.is_elsewhere(self._ctx.store.recovery.log_places):
             raise Unavailable(
-                "What tasks use is written to a log directory that the api process does not have.",
-                hint="Ask an administrator to let all api and controller processes share one log directory "
-                "(docs/operations.md, Logs and files of several replicas).",
+                Text("What tasks use is written to a log directory that the api process does not have."),
+                hint=Text(
+                    "Ask an administrator to let all api and controller processes share one log directory "
+                    "(docs/operations.md, Logs and files of several replicas)."
+                ),
             )
         return UseSeries(place.path)
 

@@ -18,6 +18,7 @@ from pai_backend.api.large_texts import in_turn
 from pai_backend.api.template_wire import DraftList, DraftWire, Origin, TemplateList, TemplateWire, TemplateWords
 from pai_backend.auth.users import User
 from pai_backend.model.errors import InvalidParameters, NoSuchFile
+from pai_backend.model.text import Text
 from pai_backend.protocol.mask import SECRET_NAME, masked_readable
 from pai_backend.store.kept_documents import Kind
 
@@ -135,7 +136,9 @@ class TemplateService:
             return kept
         template = (await self._offered()).get(name)
         if template is None:
-            raise NoSuchFile(f"There is no template {name[:100]!r}.", hint="`pai templates` lists them.")
+            raise NoSuchFile(
+                Text("There is no template {name}.", name=repr(name[:100])), hint=Text("`pai templates` lists them.")
+            )
         return template.text, template.shown.filename
 
     async def _offered(self) -> dict[str, Template]:
@@ -146,6 +149,11 @@ class TemplateService:
 def _read_all(site: Path | None) -> dict[str, Template]:
     own = read_templates(site, Origin.SITE) if site is not None else {}
     return own | {name: each for name, each in read_templates(SHIPPED, Origin.SHIPPED).items() if name not in own}
+
+
+def offered_documents(site: Path | None) -> list[bytes]:
+    """The texts of the site's templates and of the shipped ones. Blocks."""
+    return [template.text for template in _read_all(site).values()]
 
 
 class DraftService:
@@ -165,7 +173,7 @@ class DraftService:
         """A draft's text and file name. Raises NoSuchFile."""
         kept = await self._ctx.store.kept_documents.get(user.name, Kind.DRAFT, name)
         if kept is None:
-            raise NoSuchFile(f"You have no draft {name[:100]!r}.")
+            raise NoSuchFile(Text("You have no draft {name}.", name=repr(name[:100])))
         return kept
 
 
@@ -173,7 +181,8 @@ async def keep(ctx: ApiContext, user: User, kind: Kind, name: str, text: bytes, 
     """Keep a document with its secrets masked. Raises InvalidParameters."""
     if not _NAME.fullmatch(name):
         raise InvalidParameters(
-            "The name is invalid.", hint="Use 1 to 63 letters, digits, and . _ -, with no dot at the beginning."
+            Text("The name is invalid."),
+            hint=Text("Use 1 to 63 letters, digits, and . _ -, with no dot at the beginning."),
         )
     covered = await in_turn(partial(_without_secrets, text))
     await ctx.store.kept_documents.put(user.name, kind, name, covered, filename, ctx.clock())
@@ -186,7 +195,7 @@ def _without_secrets(text: bytes) -> bytes:
         return covered
     if SECRET_NAME.search(text.decode(errors="replace")):
         raise InvalidParameters(
-            "The document cannot be read and may hold secrets, so it is not kept as it is.",
-            hint="It is kept as soon as it can be read.",
+            Text("The document cannot be read and may hold secrets, so it is not kept as it is."),
+            hint=Text("It is kept as soon as it can be read."),
         )
     return text

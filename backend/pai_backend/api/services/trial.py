@@ -43,6 +43,9 @@ class TrialService:
         announced = await self._ctx.store.announcements.current(now)
         if tried.outcome is Outcome.STARTS and announced is not None and announced.holds_starts(now):
             return Trial(outcome=Outcome.WAITS, waiting=None)  # the announcement says why
+        held = await self._ctx.budgets.holds_up(user.name, document.spec)
+        if held and tried.outcome is not Outcome.NEVER:
+            return Trial(outcome=Outcome.WAITS, waiting=None, held=held)
         waiting = tried.waiting and for_user(tried.waiting, user, self._ctx.cells)
         return Trial(outcome=tried.outcome, waiting=waiting)
 

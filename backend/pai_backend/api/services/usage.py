@@ -10,6 +10,7 @@ from pai_backend.api.usage_wire import Usage, UsageRow
 from pai_backend.auth.users import User
 from pai_backend.model.accounting import HOUR_US, By, Total
 from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.text import Text
 
 DEFAULT = timedelta(days=30)
 LONGEST = timedelta(days=400)
@@ -28,14 +29,17 @@ class UsageService:
         """
         unknown = [each for each in words(query.by) if each not in list(By)]
         if unknown:
-            raise InvalidParameters(f"{unknown[0][:40]!r} tells no hours apart.", hint=f"By what: {', '.join(By)}.")
+            raise InvalidParameters(
+                Text("{unknown} tells no hours apart.", unknown=repr(unknown[0][:40])),
+                hint=Text("By what: {by}.", by=", ".join(By)),
+            )
         by = [By(each) for each in dict.fromkeys(words(query.by))]
         now = self._ctx.clock()
         until = min(query.until or now, now)
         since = query.since or until - DEFAULT
         if since > until or until - since > LONGEST:
             raise InvalidParameters(
-                "The time must begin before it ends, and be at most 400 days.", hint="Set since and until."
+                Text("The time must begin before it ends, and be at most 400 days."), hint=Text("Set since and until.")
             )
         users = None if user.admin else [user.name]
         found = await self._ctx.store.accounting.totals(by, since, until, users, sorted(user.manages))

@@ -33,6 +33,7 @@ from pai_backend.model.errors import (
     UserExists,
     WrongPassword,
 )
+from pai_backend.model.text import Text
 from pai_backend.store.grants import Act, UserUpdate
 from pai_backend.store.groups import no_such_group
 
@@ -70,14 +71,18 @@ class UserService:
         require_administrator(user)
         if self._ctx.users_share_rights:
             raise Forbidden(
-                "Tasks of this backend run as one account, so that each user could read the keys, the database and the "
-                "files of all.",
-                hint="As root, give users accounts (engine.accounts); or set engine.trust_all_users if they may do so.",
+                Text(
+                    "Tasks of this backend run as one account, so that each user could read the keys, the "
+                    "database and the files of all."
+                ),
+                hint=Text(
+                    "As root, give users accounts (engine.accounts); or set engine.trust_all_users if they may do so."
+                ),
             )
         if new.username.lower() in {each.name.lower() for each in await self._accounts.all()}:
             raise UserExists(
-                f"There is a user {new.username}, in this or in another case.",
-                hint="`pai user set` changes one who was added.",
+                Text("There is a user {username}, in this or in another case.", username=new.username),
+                hint=Text("`pai user set` changes one who was added."),
             )
         account = Account(
             new.username,
@@ -107,11 +112,14 @@ class UserService:
         if user.must_change_password:
             _require_password_alone(data)
         if data.username not in (None, account.name):
-            raise NotSupported("A user cannot be renamed.", hint="Add one of the new name.")
+            raise NotSupported(Text("A user cannot be renamed."), hint=Text("Add one of the new name."))
         update = await self._update(user, account, data)
         if data.extension is not None and data.extension.ssh_keys is not None:
             if account.name != user.name:
-                raise Forbidden("Only its user may change the keys of a profile.", hint=f"Ask {account.name}.")
+                raise Forbidden(
+                    Text("Only its user may change the keys of a profile."),
+                    hint=Text("Ask {account}.", account=account.name),
+                )
             wanted = [
                 NewKey.model_validate({"publicKey": key.value, "comment": key.title}) for key in data.extension.ssh_keys
             ]
@@ -141,10 +149,12 @@ class UserService:
         require_administrator(user)
         account = await self._account(user, name)
         if account.name == user.name:
-            raise InvalidParameters("You cannot remove yourself.", hint="Ask another administrator.")
+            raise InvalidParameters(Text("You cannot remove yourself."), hint=Text("Ask another administrator."))
         self._require_added(account)
         if heir == account.name:
-            raise InvalidParameters(f"{heir} is the user to be removed.", hint="Transfer to another user.")
+            raise InvalidParameters(
+                Text("{heir} is the user to be removed.", heir=heir), hint=Text("Transfer to another user.")
+            )
         if heir:
             await require_account(self._ctx, heir)
         await self._ctx.store.grants.remove_user(account.name, self._act(user), heir=heir)
@@ -170,15 +180,19 @@ class UserService:
         if update.admin is not None:
             require_administrator(user)
             if account.name == user.name:
-                raise InvalidParameters("You cannot end your own rights.", hint="Ask another administrator.")
+                raise InvalidParameters(
+                    Text("You cannot end your own rights."), hint=Text("Ask another administrator.")
+                )
         if data.new_password is None:
             return update
         if account.name == user.name:
             if data.old_password is None:
-                raise WrongPassword("The password is missing.", hint="Give `oldPassword`, the one that you have now.")
+                raise WrongPassword(
+                    Text("The password is missing."), hint=Text("Give `oldPassword`, the one that you have now.")
+                )
             await self._ctx.identity.require_password(user.name, data.old_password.get_secret_value(), self._source)
             if data.old_password.get_secret_value() == data.new_password.get_secret_value():
-                raise InvalidParameters("The new password is the old one.", hint="Take another.")
+                raise InvalidParameters(Text("The new password is the old one."), hint=Text("Take another."))
         new = await self._ctx.identity.hash(data.new_password.get_secret_value())
         must_change = bool(data.must_change_password) and account.name != user.name
         return replace(update, password_hash=new, must_change_password=must_change)
@@ -191,8 +205,8 @@ class UserService:
         require_may_grant(user, account.own, after)
         if account.name in self._ctx.rules.grants:
             raise NotSupported(
-                f"The virtual clusters of {account.name} are set in the backend's configuration.",
-                hint="Ask the administrator to change cluster.grants.",
+                Text("The virtual clusters of {account} are set in the backend's configuration.", account=account.name),
+                hint=Text("Ask the administrator to change cluster.grants."),
             )
         return after
 
@@ -202,8 +216,11 @@ class UserService:
     def _require_added(self, account: Account) -> None:
         if self._is_configured(account):
             raise NotSupported(
-                f"Rights, password and mail address of {account.name} are set in the backend's configuration.",
-                hint="Ask the administrator to change api.users or api.tokens.",
+                Text(
+                    "Rights, password and mail address of {account} are set in the backend's configuration.",
+                    account=account.name,
+                ),
+                hint=Text("Ask the administrator to change api.users or api.tokens."),
             )
 
     def _act(self, user: User) -> Act:
@@ -213,12 +230,15 @@ class UserService:
         wanted = user.name if name == ME else name
         if wanted != user.name and not user.admin and not user.manages:
             raise Forbidden(
-                "Profiles of other users are shown to administrators and managers only.",
-                hint="Ask for /api/v2/users/me.",
+                Text("Profiles of other users are shown to administrators and managers only."),
+                hint=Text("Ask for /api/v2/users/me."),
             )
         account = await self._accounts.get(wanted)
         if account is None:
-            raise NoSuchUser(f"There is no user {wanted[:100]!r}.", hint="`GET /api/v2/users` lists all.")
+            raise NoSuchUser(
+                Text("There is no user {wanted}.", wanted=repr(wanted[:100])),
+                hint=Text("`GET /api/v2/users` lists all."),
+            )
         return account
 
     async def _shown(self, account: Account, to: User) -> UserWire:
@@ -249,7 +269,7 @@ def _require_password_alone(data: UserData) -> None:
     given = data.model_dump(exclude_none=True, exclude={"username", "old_password", "new_password"})
     if data.new_password is None or given:
         raise MustChangePassword(
-            "Set a password of your own first, and nothing else with it.", hint="`pai password` does it."
+            Text("Set a password of your own first, and nothing else with it."), hint=Text("`pai password` does it.")
         )
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pai_backend.engine.base import EngineError, TaskPlan
 from pai_backend.engine.bundle import layout as task_layout
+from pai_backend.engine.containers.image_records import ImageRecords
+from pai_backend.engine.containers.image_store import ContainerImages
 from pai_backend.engine.containers.networks import JobNetworks
 from pai_backend.engine.containers.podman import LABEL, container_name, has_peers, is_here_words, remove_words
 from pai_backend.engine.containers.programs import Podman
@@ -22,7 +24,7 @@ from pai_backend.model.container_settings import ContainerSettings
 from pai_backend.model.ids import TaskUid, job_of
 
 SEEN_S = 30.0
-"""So long an image that was here is taken to be here: to ask costs a fifth of a start, and only hands remove images."""
+"""So long an image that was here is taken to be here: to ask costs a fifth of a start. Removals of ours are seen."""
 
 
 class ContainerDirectories(TaskDirectories):
@@ -43,24 +45,42 @@ class ContainerDirectories(TaskDirectories):
         self._telling = threading.Lock()
         """Held while the job info and hosts of tasks are read and written again."""
         self._runtime = Runtime(root, self.podman, settings.runtime_image or "")
+        self._image_records = ImageRecords(root)
+        self._removals = 0
+        """As the records had it when ``_seen`` was filled."""
+        self.images = ContainerImages(self.podman, self._image_records, settings.runtime_image or "", self._used_images)
 
     def build(self, plan: TaskPlan) -> None:
         """Make the task's directory, and the network of its job. Raises EngineError, OSError, ValueError."""
         settings = self._container_settings.model_copy(update={"podman": self.podman.path})
         runtime = self._runtime.directory()
         bounds = bounds_of(plan, self._most, held=self._held)
-        look = settings.pull == "missing" and self._seen.get(plan.image, -math.inf) < time.monotonic() - SEEN_S
-        is_here = self.podman.begin(is_here_words(plan)) if look else None  # while the network is made
-        with self._networks.placing(plan) as (address, known):
-            hosts = hosts_text(known, plan.job_placed)
-            pulls = settings.pull == "always" or (is_here is not None and not is_here())
-            if is_here is not None and not pulls:
-                self._seen[plan.image] = time.monotonic()
-            build_contained_task(
-                self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds, pulls=pulls
-            )
+        with self.images.starting(plan.image):
+            look = settings.pull == "missing" and not self._was_seen(plan.image)
+            is_here = self.podman.begin(is_here_words(plan)) if look else None  # while the network is made
+            with self._networks.placing(plan) as (address, known):
+                hosts = hosts_text(known, plan.job_placed)
+                pulls = settings.pull == "always" or (is_here is not None and not is_here())
+                if is_here is not None and not pulls:
+                    self._seen[plan.image] = time.monotonic()
+                self.images.note_start(plan.image, plan.user, pulls=pulls, is_here=settings.pull == "always")
+                build_contained_task(
+                    self.live(plan.uid), plan, self._log_bytes, settings, runtime, address, hosts, bounds, pulls=pulls
+                )
         if has_peers(plan):
             self._tell_peers(plan)
+
+    def _was_seen(self, image: str) -> bool:
+        """Whether it was here a moment ago, and no image was removed since. Within :meth:`ContainerImages.starting`."""
+        if (removals := self._image_records.removals()) != self._removals:
+            self._seen.clear()
+            self._removals = removals
+        return self._seen.get(image, -math.inf) >= time.monotonic() - SEEN_S
+
+    def _used_images(self) -> list[str]:
+        """The image of each live task that has one, also of one that has ended and is not put away."""
+        lines = (folder.words(str(self.live(uid) / layout.CONTAINER / folder.RUN)) for uid in self.uids())
+        return [line[-1] for line in lines if line]
 
     def _tell_peers(self, plan: TaskPlan) -> None:
         """Write the addresses of a job's tasks for all that are live: others may be starting, too."""
@@ -102,9 +122,12 @@ class ContainerDirectories(TaskDirectories):
 
     def forget(self, uid: TaskUid) -> None:
         """Put the task away, without its container. Raises EngineError when it has not ended."""
+        line = folder.words(str(self.live(uid) / layout.CONTAINER / folder.RUN))
         if self.find(uid) == self.live(uid) and (self.live(uid) / layout.EXIT).exists():
             self._remove(uid)
         super().forget(uid)
+        if line:
+            self.images.note_end(line[-1])
         self._networks.clear(self.uids)
 
     def clear_abandoned(self) -> None:

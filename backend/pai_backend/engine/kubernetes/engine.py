@@ -62,7 +62,7 @@ from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.engine.kubernetes.silence import Silences
-from pai_backend.engine.kubernetes.starting import Starter
+from pai_backend.engine.kubernetes.starting import GateSupport, Starter
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.task_use import PodMeter, PodPlace
 from pai_backend.engine.kubernetes.watching import PodWatcher
@@ -119,6 +119,7 @@ class _Cluster:
     collector: Collector
     dialer: PodDialer
     policies: Policies
+    gates: GateSupport
 
 
 class KubernetesEngine:
@@ -299,7 +300,10 @@ class KubernetesEngine:
         if self._watcher is not None:
             self._watcher.expect(plan.uid)
         options = self._options
-        starter = Starter(cluster.calls, places, options.instance, options.pods, cluster.policies, self._has_node)
+        pods = options.pods.of_vc(plan.virtual_cluster)
+        starter = Starter(
+            cluster.calls, places, options.instance, pods, cluster.policies, self._has_node, cluster.gates
+        )
         ended = recalled(marks) if (marks := await starter.start(plan)) is not None else None
         if ended is not None and self._watcher is not None:
             self._watcher.tell_again(ended)
@@ -423,6 +427,7 @@ class KubernetesEngine:
                     Collector(sources, self._options.logs_followed),
                     PodDialer(client, calls, self._places),
                     Policies(calls),
+                    GateSupport(),
                 )
             return self._cluster
 

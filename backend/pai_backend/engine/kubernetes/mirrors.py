@@ -23,6 +23,7 @@ from pai_backend.engine.kubernetes.objects import (
 )
 from pai_backend.engine.kubernetes.other_pods import OTHER_PODS, other_pods, slim_other_pod
 from pai_backend.engine.kubernetes.places import NODES, ApiPaths, ResourceKind
+from pai_backend.engine.kubernetes.pod_requests import HELD, SharedRequests
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource
 from pai_backend.engine.kubernetes.status.view import part
 
@@ -32,7 +33,7 @@ EVENTS_MAX: Final = 20  # of one pod; a kubelet counts repetitions in one object
 _UNREAD: Final = ("Scheduled", "Created", "Started", "Killing")
 """Reasons of most events of pods that go well, of which nothing is read: they are not sent."""
 _EVENTS_READ: Final = ",".join(["involvedObject.kind=Pod", *(f"reason!={each}" for each in _UNREAD)])
-_SLIM: Final[dict[str, Slim]] = {"pods": slim_pod, "nodes": slim_node}
+_SLIM: Final[dict[str, Slim]] = {"nodes": slim_node}
 NODES_ALONE: Final = (Resource("nodes", NODES),)
 
 
@@ -60,6 +61,7 @@ class Mirrors:
         self._calls = calls
         self._resources = resources
         self._ours = ours
+        self._requests = SharedRequests()
         self._reflectors: list[Reflector] = []
         self._running: list[asyncio.Task[NoReturn]] = []
         self._events: dict[str, dict[str, Object]] = defaultdict(dict)
@@ -104,10 +106,17 @@ class Mirrors:
         whose = part(metadata(found), "labels").get(naming.DATABASE)
         return {"metadata": {**about, "labels": {naming.DATABASE: whose}} if whose else about}
 
+    def _slim_task_pod(self, found: Object) -> Object:
+        """A pod of a task, and what it requests."""
+        kept = self.slim(found)
+        return {**slim_pod(kept), HELD: self._requests.of(kept)}
+
     def _slim_of(self, resource: str) -> Slim:
         """What is kept of the objects of a resource."""
         if resource in OTHER_PODS:
             return slim_other_pod
+        if resource == "pods":
+            return self._slim_task_pod
         further = _SLIM.get(resource)
         return self.slim if further is None else lambda found: further(self.slim(found))
 

@@ -49,13 +49,13 @@ def without_managed_fields(obj: Object) -> Object:
 
 
 def slim_pod(obj: Object) -> Object:
-    """What reading a pod's state and removing it need: metadata, node, logins of its images and status.
+    """What reading a pod's state and removing it need: metadata, node, gates, logins of its images and status.
 
     The rest of ``spec`` is what we wrote.
     """
     spec = obj.get("spec")
     kept = {key: value for key, value in without_managed_fields(obj).items() if key != "spec"}
-    needed = ("nodeName", "imagePullSecrets")
+    needed = ("nodeName", "schedulingGates", "imagePullSecrets")
     kept["spec"] = {name: spec[name] for name in needed if spec.get(name)} if isinstance(spec, dict) else {}
     return kept
 

@@ -22,3 +22,10 @@ def quantity(value: object) -> Decimal:
         raise ValueError(f"{text[:40]!r} is not a quantity")
     number, unit, exponent = match.groups()
     return Decimal(number) * (_SCALES[unit] if unit else Decimal(10) ** int(exponent or 0))
+
+
+def amount_of(resource: str, value: Decimal) -> str:
+    """So much of a resource in words: memory and disk in MiB."""
+    if resource in ("memory", "ephemeral-storage"):
+        return f"{value / _SCALES['Mi']:.0f} MiB"
+    return f"{value.normalize():f}"

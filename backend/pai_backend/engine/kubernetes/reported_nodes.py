@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 
 from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen
 from pai_backend.engine.kubernetes.calls import Calls
@@ -11,10 +12,13 @@ from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.handover import Change, ObjectGone
 from pai_backend.engine.kubernetes.handover import ResourceListed as ResourceListed
 from pai_backend.engine.kubernetes.nodes import away, node_of
-from pai_backend.engine.kubernetes.objects import Object, name_of
-from pai_backend.engine.kubernetes.other_pods import OtherPods
+from pai_backend.engine.kubernetes.objects import Object, name_of, uid_of
+from pai_backend.engine.kubernetes.other_pods import note_other_pod
 from pai_backend.engine.kubernetes.places import node
+from pai_backend.engine.kubernetes.pod_requests import HELD, Requests, RequestsByNode
+from pai_backend.engine.kubernetes.quantities import amount_of, quantity
 from pai_backend.engine.kubernetes.status.task import NodeAway
+from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.node import Node
 from pai_backend.model.pod_settings import PodSettings
@@ -27,7 +31,8 @@ class ReportedNodes:
         self._pods = pods
         self._reading = reading
         self._found: dict[str, Object] = {}
-        self._others = OtherPods()
+        self._others = RequestsByNode()
+        self._tasks = RequestsByNode()
         self._told: dict[str, Node] = {}
         self._away: dict[str, NodeAway] = {}
         self._out: list[EngineEvent] = []
@@ -53,9 +58,40 @@ class ReportedNodes:
 
     def note_other_pod(self, found: Object, *, gone: bool) -> None:
         """Take over what a pod holds that is no task of ours."""
-        for name in self._others.note(found, gone=gone):
+        for name in note_other_pod(self._others, found, gone=gone):
             if name in self._found:
                 self._tell(name)
+
+    def note_task_pod(self, found: Object, *, gone: bool) -> None:
+        """Take over what the pod of a task holds, slim: nothing before it has its node, nor once it has ended."""
+        over = gone or part(found, "status").get("phase") in ("Failed", "Succeeded")
+        place = "" if over else str(part(found, "spec").get("nodeName") or "")
+        self._tasks.note(uid_of(found), place, found.get(HELD, {}))
+
+    def lacks(self, name: str, wanted: Requests) -> str:
+        """Why a node does not take pods that request so much together now, in words; empty when it does.
+
+        As far as is known: where pods of others are not counted, what they hold is not.
+        """
+        found, told = self._found.get(name), self._told.get(name)
+        if found is None or told is None:
+            return f"its node {name} is no longer part of the cluster"
+        if not told.ready or not told.schedulable:
+            return f"its node {name} is {'cordoned' if told.ready else f'unavailable ({told.reason})'}"
+        room, others, tasks = part(part(found, "status"), "allocatable"), self._others.on(name), self._tasks.on(name)
+        for resource in sorted(wanted):
+            held = others.get(resource, Decimal()) + tasks.get(resource, Decimal())
+            try:
+                whole = quantity(room.get(resource, "0"))
+            except ValueError:
+                continue
+            if wanted[resource] and held + wanted[resource] > whole:
+                amounts = [amount_of(resource, each) for each in (held, whole, wanted[resource])]
+                return (
+                    f"its node {name} has no room for its gang now: pods hold {amounts[0]} of {amounts[1]} {resource}, "
+                    f"and the gang needs {amounts[2]} there"
+                )
+        return ""
 
     def _tell(self, name: str) -> None:
         held = self._others.on(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -22,9 +23,12 @@ from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import is_alone, login_secret, mark_secret, task_secret
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.status.refusals import start_error
+from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import PodSettings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,23 @@ class _Made:
     secret: Object
     marks: Marks | None
     """What it says where it was there already; None: it was made now."""
+
+
+class GateSupport:
+    """Whether the cluster keeps the gates of pods; of one that does not the log tells once."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def check(self, asked: Object, made: Object) -> None:
+        """Look at a pod as it was made. Source: Kubernetes documentation, "Pod Scheduling Readiness"."""
+        had = part(asked, "spec").get("schedulingGates")
+        if had and not part(made, "spec").get("schedulingGates") and not self._told:
+            self._told = True
+            _log.warning(
+                "this cluster ignores scheduling gates, as Kubernetes before 1.27 does: tasks of a gang may hold GPUs "
+                "for kubernetes.patience.gang_s seconds while others of it have no room"
+            )
 
 
 class Starter:
@@ -47,6 +68,7 @@ class Starter:
         settings: PodSettings,
         policies: Policies,
         has_node: Callable[[str], bool] = lambda name: False,
+        gates: GateSupport | None = None,
     ) -> None:
         self._calls = calls
         self._places = places
@@ -54,6 +76,7 @@ class Starter:
         self._settings = settings
         self._policies = policies
         self._has_node = has_node
+        self._gates = gates or GateSupport()
 
     async def start(self, plan: TaskPlan) -> Marks | None:
         """Make the task's pod unless its uid was ever started or stopped.
@@ -164,7 +187,7 @@ class Starter:
                 raise trouble
             await self._make_all([login])
             with contextlib.suppress(AlreadyExists):  # another controller has started it meanwhile
-                await self._calls.create(self._places.all(ResourceKind.POD), pod)
+                self._gates.check(pod, await self._calls.create(self._places.all(ResourceKind.POD), pod))
         except RequestRefused as refused:
             raise start_error(refused) from None
 

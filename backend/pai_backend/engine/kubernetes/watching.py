@@ -21,6 +21,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find, had_pod, remove_pod
 from pai_backend.engine.kubernetes.failures import ApiConflict, ApiNotFound
+from pai_backend.engine.kubernetes.gangs import Gangs
 from pai_backend.engine.kubernetes.handover import Change, Handover, ObjectGone
 from pai_backend.engine.kubernetes.handover import ResourceListed as ResourceListed
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
@@ -80,13 +81,14 @@ class PodWatcher:
         self._keep_log = keep_log
         self._hosts = hosts
         self._late = LatePods(calls)
+        self._wake = asyncio.Event()
+        self._gangs = Gangs(calls, nodes.lacks, self._wake.set)
         self._tasks: dict[TaskUid, _Known] = {}
         self._ended: dict[TaskUid, TaskExit] = {}  # told to have ended, whatever comes later
         self._forgotten: set[TaskUid] = set()
         self._out: list[EngineEvent] = []
         self._looks: dict[TaskUid, datetime] = {}  # when a task reads otherwise though nothing is heard of it
         self._due: set[TaskUid] = set()  # to be read again though nothing was heard of them
-        self._wake = asyncio.Event()
         self._work: set[asyncio.Task[None]] = set()
         self._listed = False
         self._closed = False
@@ -145,6 +147,7 @@ class PodWatcher:
             for work in (*self._work, *copies):
                 work.cancel()
             await asyncio.gather(*self._work, *copies, return_exceptions=True)
+            await self._gangs.aclose()
             await self._hosts.aclose()
 
     async def _first(
@@ -158,6 +161,7 @@ class PodWatcher:
         if self._closed:
             return
         await self._settle(await marks())
+        self._gangs.advance()
         self._read(set(self._tasks))
         copies = {known.copy for known in self._tasks.values() if known.copy is not None}
         if copies:  # of tasks that ended while nothing was watched, reported when their logs are kept
@@ -189,6 +193,7 @@ class PodWatcher:
                     for change in news.result():
                         due |= self._note(change)
                     news = asyncio.ensure_future(self._mirrors.take(handover))
+                due |= self._gangs.advance()
                 now = self._calls.now()
                 due |= {uid for uid, at in self._looks.items() if at <= now}
                 self._read(due)
@@ -232,7 +237,10 @@ class PodWatcher:
             name = self._mirrors.note_event(found, gone=isinstance(change, ObjectGone))
             return {uid for uid in (TaskUid(name),) if uid in self._tasks}  # most pods are called what their task is
         self._hosts.note(found, gone=isinstance(change, ObjectGone))
+        self._nodes.note_task_pod(found, gone=isinstance(change, ObjectGone))
         uid = _task_of(found)
+        if uid is not None:
+            self._gangs.note(uid, found, gone=isinstance(change, ObjectGone))
         if uid is None or uid in self._forgotten:
             self._forgotten -= {uid} if isinstance(change, ObjectGone) else set()
             return set()
@@ -253,7 +261,7 @@ class PodWatcher:
         self._looks.pop(uid, None)
         if uid in self._ended:
             return
-        reading = self._reading(known)
+        reading = self._reading(uid, known)
         if reading.seen.state is TaskState.EXITED and not reading.decided:
             self._report(reading.seen)
         else:
@@ -261,6 +269,7 @@ class PodWatcher:
 
     async def _settle(self, secrets: list[Marks]) -> None:
         """Make what Secrets say agree with what pods there are, at the first listing. Raises ClusterErrors."""
+        self._gangs.settle(secrets)
         for marks in secrets:
             if marks.forgotten:
                 late = self._tasks.get(marks.uid)  # made by a controller that slept meanwhile, and was killed then
@@ -289,7 +298,7 @@ class PodWatcher:
             known = self._tasks.get(uid)
             if known is None or known.busy or uid in self._ended:
                 continue
-            reading = self._reading(known)
+            reading = self._reading(uid, known)
             known.trouble = reading.trouble
             self._read_at(uid, reading.look_at)
             if known.copy is None and _is_leaving(known.pod):
@@ -297,6 +306,7 @@ class PodWatcher:
             if reading.seen.state is TaskState.EXITED and self._still_copying(uid, known):
                 continue
             if reading.decided:
+                self._gangs.give_up(known.pod)
                 self._spawn(known, self._decide(uid, known, reading.seen))
             elif reading.look_inside and known.inside is None:
                 self._spawn(known, self._look_inside(known, reading.seen))
@@ -324,7 +334,7 @@ class PodWatcher:
         self._read_at(uid, known.copy_until)
         return True
 
-    def _reading(self, known: _Known) -> PodReading:
+    def _reading(self, uid: TaskUid, known: _Known) -> PodReading:
         return read_task(
             known.pod,
             Around(
@@ -333,6 +343,7 @@ class PodWatcher:
                 node=self._nodes.away(str(part(known.pod, "spec").get("nodeName") or "")),
                 trouble=known.trouble,
                 inside=known.inside,
+                gate=self._gangs.wait_of(uid, known.pod),
                 events=self._mirrors.events_of(uid_of(known.pod)),
             ),
         )

@@ -37,6 +37,7 @@ from pai_backend.auth.users import User
 from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import ApiSettings, ProcessRole, Settings
 from pai_backend.engine.base import EngineError
+from pai_backend.engine.images import ImageRule
 from pai_backend.model.account import Account
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
@@ -186,6 +187,8 @@ async def _context(
         file_place=components.log_place if components.settings.storage.default_uri is None else None,
         task_reach=components.task_reach(),
         accounts=components.accounts,
+        image_rule=ImageRule(*components.settings.containers.images.rule),
+        kept_images=components.settings.containers.images.keep,
         users_share_rights=shared,
     )
     return ctx, proxy

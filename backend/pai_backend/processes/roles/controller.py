@@ -23,10 +23,12 @@ from pai_backend.controller.audit_keeper import AuditRules
 from pai_backend.controller.audit_sinks import AuditSink, Syslog, Webhook
 from pai_backend.controller.configuring import Setting
 from pai_backend.controller.figures import ClusterFigures
+from pai_backend.controller.image_keeper import ImageKeeper
 from pai_backend.controller.notice_sending import NoticeSender
 from pai_backend.controller.posting import Poster
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
+from pai_backend.engine.images import ImageRule
 from pai_backend.engine.local.retention import FolderRetention, KeepRule
 from pai_backend.launch.service_addresses import ServiceSite
 from pai_backend.platform.listening import kept_port
@@ -147,9 +149,10 @@ async def _run(components: Components, ready: ReadyLine, figures: ClusterFigures
         store, engine, options, placer=lambda: Placer(cells_for_all=for_all, rules=rules, policy=policy)
     )
     async with asyncio.TaskGroup() as group:
-        sweeping = group.create_task(_sweep(components))
+        sweeping = [group.create_task(_sweep(components)), group.create_task(_keep_images(components, store))]
         await controller.run(components.stop)
-        sweeping.cancel()
+        for task in sweeping:
+            task.cancel()
 
 
 def audit_rules(settings: AuditSettings) -> AuditRules:
@@ -180,6 +183,21 @@ def api_url(settings: Settings) -> str | None:
     port = settings.api.port or kept_port(settings.data_dir / "api.port")
     scheme = "http" if settings.api.tls.certificate is None else "https"
     return settings.api.public_url or (f"{scheme}://{settings.api.host}:{port}" if port else None)
+
+
+async def _keep_images(components: Components, store: Store) -> None:
+    """Remove images that are not to be kept, where the engine has images and a limit is set."""
+    images, settings = components.engine().images, components.settings
+    given = settings.containers.images
+    rule = ImageRule(*given.rule)
+    if images is None or not rule.is_set:
+        return
+    from pai_backend.api.services.images import offered_images
+
+    def offered() -> frozenset[str]:
+        return offered_images((*settings.jobs.images, *given.keep), settings.jobs.templates)
+
+    await ImageKeeper(store, images, rule, offered, lambda: datetime.now(UTC)).run()
 
 
 async def _sweep(components: Components) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import DocumentWarning
+from pai_backend.model.text import NO_TEXT, Text
 from pai_backend.protocol.document import read_document
 from pai_backend.protocol.fields import Path
 from pai_backend.protocol.position import path_text
@@ -30,19 +31,19 @@ class Losses:
     def __init__(self) -> None:
         self._found: list[DocumentWarning] = []
 
-    def lost(self, path: Path, message: str, hint: str = "") -> None:
+    def lost(self, path: Path, message: Text, hint: Text = NO_TEXT) -> None:
         """Something that nothing in the result says."""
         self._add("lost", path, message, hint)
 
-    def kept_aside(self, path: Path, message: str, hint: str = "") -> None:
+    def kept_aside(self, path: Path, message: Text, hint: Text = NO_TEXT) -> None:
         """Something that only this product reads back."""
         self._add("kept-aside", path, message, hint)
 
-    def renamed(self, path: Path, message: str, hint: str = "") -> None:
+    def renamed(self, path: Path, message: Text, hint: Text = NO_TEXT) -> None:
         """A name that the target does not allow, and what it is now."""
         self._add("renamed", path, message, hint)
 
-    def rewritten(self, path: Path, message: str, hint: str = "") -> None:
+    def rewritten(self, path: Path, message: Text, hint: Text = NO_TEXT) -> None:
         """A text that says the same in other words."""
         self._add("rewritten", path, message, hint)
 
@@ -51,7 +52,7 @@ class Losses:
         """All so far."""
         return tuple(self._found)
 
-    def _add(self, code: str, path: Path, message: str, hint: str) -> None:
+    def _add(self, code: str, path: Path, message: Text, hint: Text) -> None:
         self._found.append(DocumentWarning(code=code, message=message, path=path_text(path), hint=hint))
 
 
@@ -65,12 +66,16 @@ def finished(text: str, losses: Losses) -> Converted:
         read_document(text)
     except DocumentError as error:
         first = error.errors[0]
-        message = f"in the other protocol it is not a valid document: {first.message} ({first.path})"
-        raise refused((), message, "Shorten or simplify the document.") from None
+        message = Text(
+            "in the other protocol it is not a valid document: {first} ({path})", first=first.message, path=first.path
+        )
+        raise refused((), message, Text("Shorten or simplify the document.")) from None
     return Converted(text, losses.found)
 
 
-def refused(path: Path, message: str, hint: str) -> DocumentError:
+def refused(path: Path, message: Text, hint: Text) -> DocumentError:
     """The error of a document that cannot be said in the target at all."""
     fault = Fault(path=path_text(path), message=message, hint=hint)
-    return DocumentError(f"the document cannot be converted: {message}", errors=[fault], hint=hint)
+    return DocumentError(
+        Text("the document cannot be converted: {message}", message=message), errors=[fault], hint=hint
+    )

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from pai_backend.model.spec import Dialect, JobSpec
+from pai_backend.model.text import Text
 from pai_backend.protocol.convert import qizhi
 from pai_backend.protocol.convert.result import Losses
 from pai_backend.protocol.document import Document
@@ -28,9 +29,9 @@ def note_source(document: Document, losses: Losses) -> None:
     text = document.source.decode()
     root = locate(text).root
     if root is not None and isinstance(root.value, dict) and "tmp" in root.value:
-        losses.lost(("tmp",), "tmp, a picture of SCM's screen, is left out", "It is ignored.")
+        losses.lost(("tmp",), Text("tmp, a picture of SCM's screen, is left out"), Text("It is ignored."))
     if _COMMENT.match(text):
-        losses.lost((), "comments are left out", "Write them again where they are needed.")
+        losses.lost((), Text("comments are left out"), Text("Write them again where they are needed."))
 
 
 def directories_of(spec: JobSpec, losses: Losses) -> dict[str, str]:
@@ -40,23 +41,23 @@ def directories_of(spec: JobSpec, losses: Losses) -> dict[str, str]:
         given = getattr(spec, attribute)
         found[field] = qizhi.directory(given)
         if found[field] != given:
-            losses.rewritten((field,), "QIZHI_ variables are written PAI_")
+            losses.rewritten((field,), Text("QIZHI_ variables are written PAI_"))
     return found
 
 
 def note_programs(spec: JobSpec, losses: Losses) -> None:
     """QIZHI's documents mean tasks whose programs may read its variables themselves."""
     if spec.dialect is Dialect.QIZHI:
-        hint = "Let them read PAI_ variables; only the commands were looked at."
-        losses.lost((), "programs that read QIZHI_ variables themselves find none", hint)
+        hint = Text("Let them read PAI_ variables; only the commands were looked at.")
+        losses.lost((), Text("programs that read QIZHI_ variables themselves find none"), hint)
 
 
 def command_of(command: str, labels: list[str], path: Path, losses: Losses) -> str:
     """The command with OpenPAI's variables; lists what changed and what did not."""
     changed = qizhi.rewritten(command, labels)
     if changed.changed:
-        losses.rewritten(path, f"written with PAI_: {', '.join(changed.changed)}")
+        losses.rewritten(path, Text("written with PAI_: {changed}", changed=", ".join(changed.changed)))
     if changed.left:
-        message = f"left as they are, and set before the command: {', '.join(changed.left)}"
-        losses.rewritten(path, message, "They are in single quotes, or without the $ that a shell expands.")
+        message = Text("left as they are, and set before the command: {left}", left=", ".join(changed.left))
+        losses.rewritten(path, message, Text("They are in single quotes, or without the $ that a shell expands."))
     return changed.command

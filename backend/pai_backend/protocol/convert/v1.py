@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pai_backend.model import tags
 from pai_backend.model.spec import Dialect, JobSpec, Scheduling, SshOptions, TaskRole
+from pai_backend.model.text import Text
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import shell
 from pai_backend.protocol.convert.counting import counting
@@ -64,15 +65,15 @@ class _Writer:
             job["gpuType"] = spec.gpu_type
         if self.counting.kill_all is not None:
             job["killAllOnCompletedTaskNumber"] = self.counting.kill_all
-            hint = "Say minFailedTaskCount and minSucceededTaskCount in the roles for these."
-            message = "obsolete in OpenPAI from 0.7.2 on, which may not follow it"
+            hint = Text("Say minFailedTaskCount and minSucceededTaskCount in the roles for these.")
+            message = Text("obsolete in OpenPAI from 0.7.2 on, which may not follow it")
             self.losses.kept_aside(("killAllOnCompletedTaskNumber",), message, hint)
         if env := _env(spec):
             job["jobEnvs"] = env
         if extras := self._extras():
             job["extras"] = extras
         if UNKNOWN_FIELDS in extras:
-            self.losses.kept_aside(("extras",), "fields that only SCM knows are kept in extras")
+            self.losses.kept_aside(("extras",), Text("fields that only SCM knows are kept in extras"))
         return finished(json.dumps(job, ensure_ascii=False, indent=2) + "\n", self.losses)
 
     def _extras(self) -> dict[str, Any]:
@@ -112,19 +113,19 @@ class _Writer:
     def _note_role(self, role: TaskRole, path: Path) -> None:
         """List what v1 has no field for."""
         if role.resources.storage_gb is not None:
-            self.losses.lost((*path, "storageGB"), "OpenPAI refuses documents with SCM's storageGB")
+            self.losses.lost((*path, "storageGB"), Text("OpenPAI refuses documents with SCM's storageGB"))
         if role.task_retry_count:
-            self.losses.lost((*path, "taskRetryCount"), "v1 runs a job again as a whole")
+            self.losses.lost((*path, "taskRetryCount"), Text("v1 runs a job again as a whole"))
         if role.image_auth is not None:
-            hint = "Put registry, user and password into a file, and name it in authFile."
-            self.losses.lost((*path, "dockerImage"), "v1 has no auth for images", hint)
+            hint = Text("Put registry, user and password into a file, and name it in authFile.")
+            self.losses.lost((*path, "dockerImage"), Text("v1 has no auth for images"), hint)
         if role.min_instances is not None:
-            self.losses.lost(path, "v1 knows no tasks that start before others")
+            self.losses.lost(path, Text("v1 knows no tasks that start before others"))
         if role.ssh != _NO_SSH:
-            self.losses.lost(path, "v1 has no ssh plugin; its tasks can be entered anyway")
+            self.losses.lost(path, Text("v1 has no ssh plugin; its tasks can be entered anyway"))
         if role.sku_type or role.pinned_cell_id or role.affinity_group or role.within_one_cell:
-            hint = "gpuType may say the first."
-            self.losses.lost(path, "v1 knows neither SKU types nor cells and affinity groups", hint)
+            hint = Text("gpuType may say the first.")
+            self.losses.lost(path, Text("v1 knows neither SKU types nor cells and affinity groups"), hint)
 
     def _command(self, role: TaskRole, path: Path) -> str:
         """The command in the mode that it was written for."""
@@ -134,12 +135,17 @@ class _Writer:
 
     def _at_least(self, least: int, value: int, path: Path) -> int:
         if value < least:
-            self.losses.rewritten(path, f"{value} becomes {least}, the least that v1 takes")
+            self.losses.rewritten(
+                path, Text("{value} becomes {least}, the least that v1 takes", value=value, least=least)
+            )
         return max(least, value)
 
     def _shared(self, memory: int, value: int, path: Path) -> int:
         if value > memory:
-            self.losses.rewritten(path, f"{value} becomes {memory}: in v1 shared memory is part of the memory")
+            self.losses.rewritten(
+                path,
+                Text("{value} becomes {memory}: in v1 shared memory is part of the memory", value=value, memory=memory),
+            )
         return min(memory, value)
 
 
@@ -167,28 +173,32 @@ def _check_v2(spec: JobSpec) -> None:
     first = _image(spec)
     for role in spec.task_roles:
         if spec.image_of(role) != first:
-            hint = "Give all task roles one image, or make each a job of its own."
-            raise refused(("taskRoles", role.name, "dockerImage"), "v1 has one image for all task roles", hint)
+            hint = Text("Give all task roles one image, or make each a job of its own.")
+            raise refused(("taskRoles", role.name, "dockerImage"), Text("v1 has one image for all task roles"), hint)
         if any(tag.scope == "secrets" for tag in tags.find(role.command)):
-            hint = "Read the secret from a file instead; what a v1 document holds, others may see."
-            raise refused(("taskRoles", role.name, "commands"), "v1 has no secrets, which this command needs", hint)
+            hint = Text("Read the secret from a file instead; what a v1 document holds, others may see.")
+            raise refused(
+                ("taskRoles", role.name, "commands"), Text("v1 has no secrets, which this command needs"), hint
+            )
 
 
 def _note_v2(spec: JobSpec, losses: Losses) -> None:
     """List what is said for a v2 job as a whole and not in v1."""
-    losses.rewritten((), "parameters, deployments and plugins are written out in the commands; comments are left out")
+    losses.rewritten(
+        (), Text("parameters, deployments and plugins are written out in the commands; comments are left out")
+    )
     if spec.secret_names:
-        losses.lost(("secrets",), "v1 has no secrets")
+        losses.lost(("secrets",), Text("v1 has no secrets"))
     if spec.scheduling != _NO_SCHEDULING:
-        losses.lost(("extras",), "v1 knows neither priorities nor cells, nor tasks that start one by one")
+        losses.lost(("extras",), Text("v1 knows neither priorities nor cells, nor tasks that start one by one"))
     if spec.storages:
-        losses.lost(("extras", "storages"), "v1 mounts no storages", "dataDir may name what is in them.")
+        losses.lost(("extras", "storages"), Text("v1 mounts no storages"), Text("dataDir may name what is in them."))
     if spec.notify:
-        losses.lost(("extras", "jobStatusChangeNotification"), "v1 sends no notifications")
+        losses.lost(("extras", "jobStatusChangeNotification"), Text("v1 sends no notifications"))
     if spec.submit_from:
-        losses.lost(("extras", "submitFrom"), "v1 does not know where a job is submitted from")
+        losses.lost(("extras", "submitFrom"), Text("v1 does not know where a job is submitted from"))
     if spec.description:
-        losses.lost(("description",), "v1 has no description")
+        losses.lost(("description",), Text("v1 has no description"))
     infiniband = {role.infiniband for role in spec.task_roles}
     if len(infiniband) > 1:
-        losses.rewritten(("taskRoles",), "v1 gives InfiniBand to all task roles or to none: all have it")
+        losses.rewritten(("taskRoles",), Text("v1 gives InfiniBand to all task roles or to none: all have it"))

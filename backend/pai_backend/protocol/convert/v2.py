@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pai_backend.model import tags
 from pai_backend.model.spec import Dialect, TaskRole
+from pai_backend.model.text import Text
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import names, shell
 from pai_backend.protocol.convert.counting import counting
@@ -39,7 +40,9 @@ def to_v2(document: Document) -> Converted:
     if document.dialect is Dialect.OPENPAI_V2:
         return Converted(document.source.decode())
     if document.dialect is Dialect.OPENPAI_V2_DRAFT:
-        raise refused((), "it is already a draft of v2", "Follow the warnings of pai validate to make it v2.")
+        raise refused(
+            (), Text("it is already a draft of v2"), Text("Follow the warnings of pai validate to make it v2.")
+        )
     return _Writer(document).written()
 
 
@@ -63,7 +66,7 @@ class _Writer:
         spec = self.spec
         note_source(self.document, self.losses)
         note_programs(spec, self.losses)
-        self._check_tags("image", ("image",), spec.image)
+        self._check_tags(Text("image"), ("image",), spec.image)
         job: dict[str, Any] = {
             "protocolVersion": 2,
             "name": names.job_name(spec.name),
@@ -116,9 +119,9 @@ class _Writer:
         """What is set first, and the command as it was written but for QIZHI's variables."""
         path = ("taskRoles", number, "command")
         command = command_of(role.command, [port.label for port in role.ports], path, self.losses)
-        self._check_tags("command", path, command)
+        self._check_tags(Text("command"), path, command)
         if command.rstrip() != command and command.rstrip().endswith("\\"):
-            self.losses.rewritten(path, "v2 takes the blank after the last backslash away")
+            self.losses.rewritten(path, Text("v2 takes the blank after the last backslash away"))
         return [self.setup if len(self.spec.task_roles) == 1 else f"<% $parameters.{_SETUP} %>", command]
 
     def _retries(self) -> int:
@@ -126,7 +129,10 @@ class _Writer:
         if count >= 0:
             return count
         self.aside["retryCount"] = count
-        largest, never = "unlimited retries become the largest number", "v2 never runs a job again that succeeded"
+        largest, never = (
+            Text("unlimited retries become the largest number"),
+            Text("v2 never runs a job again that succeeded"),
+        )
         message = largest if count == -1 else never
         self.losses.kept_aside(("retryCount",), message)
         return UNLIMITED if count == -1 else 0
@@ -137,26 +143,35 @@ class _Writer:
         for field, value in self.directories.items():
             if value:
                 self.aside[field] = value
-                losses.kept_aside((field,), f"v2 has no {field}; {_INSTEAD[field]}")
+                losses.kept_aside((field,), Text("v2 has no {field}; {instead}", field=field, instead=_INSTEAD[field]))
         if spec.gpu_type:
             self.aside["gpuType"] = spec.gpu_type
-            hint = "Write the site's skuType in extras.hivedScheduler.taskRoles for other systems."
-            losses.kept_aside(("gpuType",), "v2 chooses GPUs by the SKU types of its site", hint)
+            hint = Text("Write the site's skuType in extras.hivedScheduler.taskRoles for other systems.")
+            losses.kept_aside(("gpuType",), Text("v2 chooses GPUs by the SKU types of its site"), hint)
         if self.counting.kill_all is not None:
             name = "killAllOnCompletedTaskNumber"
             self.aside[name] = self.counting.kill_all
-            losses.kept_aside((name,), "v2 cannot count the completed tasks of several roles, or failed ones, together")
+            losses.kept_aside(
+                (name,), Text("v2 cannot count the completed tasks of several roles, or failed ones, together")
+            )
         if spec.debug:
             self.aside["isDebug"] = True
-            losses.kept_aside(("jobEnvs", "isDebug"), "v2 keeps no failed tasks")
+            losses.kept_aside(("jobEnvs", "isDebug"), Text("v2 keeps no failed tasks"))
         for name in self.exports.unsaid:
-            losses.lost(("jobEnvs", name), f"no shell can set a variable called {shown(name)}", "Rename it.")
+            losses.lost(
+                ("jobEnvs", name),
+                Text("no shell can set a variable called {name}", name=shown(name)),
+                Text("Rename it."),
+            )
         if self.exports.secrets:
             names_ = ", ".join(self.exports.secrets)
-            losses.rewritten(("jobEnvs",), f"moved into secrets, by their names: {names_}")
+            losses.rewritten(("jobEnvs",), Text("moved into secrets, by their names: {names}", names=names_))
         if self.exports.in_the_open:
-            message = f"numbers and short texts stay in the command: {', '.join(self.exports.in_the_open)}"
-            losses.rewritten(("jobEnvs",), message, "Move those that are secret into secrets.")
+            message = Text(
+                "numbers and short texts stay in the command: {in_the_open}",
+                in_the_open=", ".join(self.exports.in_the_open),
+            )
+            losses.rewritten(("jobEnvs",), message, Text("Move those that are secret into secrets."))
 
     def _set_aside_role(self, number: int, name: str, role: TaskRole) -> None:
         """What v2 has no field for, of a task role."""
@@ -164,12 +179,14 @@ class _Writer:
         aside: dict[str, Any] = {}
         if role.resources.storage_gb is not None:
             aside["storageGB"] = role.resources.storage_gb
-            self.losses.kept_aside((*path, "storageGB"), "v2 has no storageGB")
+            self.losses.kept_aside((*path, "storageGB"), Text("v2 has no storageGB"))
         begin = {self.labels[port.label]: port.begin_at for port in role.ports if port.begin_at}
         if begin:
             aside["beginAt"] = begin
-            message = "v2 has no fixed ports: elsewhere they are chosen at random"
-            self.losses.kept_aside((*path, "portList"), message, "Use the variables with the ports, not the numbers.")
+            message = Text("v2 has no fixed ports: elsewhere they are chosen at random")
+            self.losses.kept_aside(
+                (*path, "portList"), message, Text("Use the variables with the ports, not the numbers.")
+            )
         if aside:
             self.aside.setdefault("taskRoles", {})[name] = aside
 
@@ -186,9 +203,9 @@ class _Writer:
             rest = {name: value for name, value in meant.pop(KEY).items() if name not in followed}
             meant |= {KEY: rest} if rest else {}
         for name in meant:
-            self.losses.kept_aside(("extras", name), f"v2 would follow extras.{name}, v1 does not")
+            self.losses.kept_aside(("extras", name), Text("v2 would follow extras.{name}, v1 does not", name=name))
         if UNKNOWN_FIELDS in extras:
-            self.losses.kept_aside(("extras",), "fields that only SCM knows are kept in extras")
+            self.losses.kept_aside(("extras",), Text("fields that only SCM knows are kept in extras"))
         if meant:
             self.aside["extras"] = meant
         return extras | ({KEY: self.aside} if self.aside else {})
@@ -199,28 +216,32 @@ class _Writer:
         name = names.job_name(self.spec.name)
         if name != self.spec.name:
             changed["jobName"] = self.spec.name
-            hint = "v2 takes letters, digits, '-' and '_'."
-            self.losses.renamed(("jobName",), f"the job is called {shown(name)}", hint)
+            hint = Text("v2 takes letters, digits, '-' and '_'.")
+            self.losses.renamed(("jobName",), Text("the job is called {name}", name=shown(name)), hint)
         for kind, table in (("taskRoles", self.roles), ("portList", self.labels)):
             back = {new: old for old, new in table.items() if new != old}
             for new, old in back.items():
-                what = "task role" if kind == "taskRoles" else "label"
-                hint = "Variables that hold the name hold the new one."
-                self.losses.renamed(("taskRoles",), f"the {what} {shown(old)} is called {shown(new)}", hint)
+                what = Text("task role") if kind == "taskRoles" else Text("label")
+                hint = Text("Variables that hold the name hold the new one.")
+                self.losses.renamed(
+                    ("taskRoles",),
+                    Text("the {what} {old} is called {new}", what=what, old=shown(old), new=shown(new)),
+                    hint,
+                )
             if back:
                 changed[kind] = back
         if changed:
             self.aside["names"] = changed
 
-    def _check_tags(self, what: str, path: tuple[str | int, ...], text: str) -> None:
+    def _check_tags(self, what: Text, path: tuple[str | int, ...], text: str) -> None:
         if any(True for _ in tags.find(text)):
-            message = f"v2 would take a part of the {what} for one of its tags <% … %>"
-            raise refused(path, message, "Put the text into a file of the image or the data.")
+            message = Text("v2 would take a part of the {what} for one of its tags <% … %>", what=what)
+            raise refused(path, message, Text("Put the text into a file of the image or the data."))
 
 
 _INSTEAD: Final = {
-    "authFile": "write the registry's auth into the prerequisite",
-    "dataDir": "the command sets PAI_DATA_DIR",
-    "outputDir": "the command sets PAI_OUTPUT_DIR",
-    "codeDir": "the command sets PAI_CODE_DIR, and nothing is copied",
+    "authFile": Text("write the registry's auth into the prerequisite"),
+    "dataDir": Text("the command sets PAI_DATA_DIR"),
+    "outputDir": Text("the command sets PAI_OUTPUT_DIR"),
+    "codeDir": Text("the command sets PAI_CODE_DIR, and nothing is copied"),
 }

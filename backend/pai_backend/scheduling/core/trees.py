@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters, NoVirtualCluster
+from pai_backend.model.text import Text
 from pai_backend.scheduling.cells.binding import Binder, Health
 from pai_backend.scheduling.cells.buddy import Buddy
 from pai_backend.scheduling.cells.holding import Holding
@@ -320,7 +321,9 @@ def check_group(trees: Trees, group: Group) -> list[Option]:
     """
     if group.vc not in trees.config.virtual_clusters:
         have = ", ".join(trees.config.virtual_clusters) or "none"
-        raise NoVirtualCluster(f"there is no virtual cluster {group.vc}", hint=f"There is: {have}.")
+        raise NoVirtualCluster(
+            Text("there is no virtual cluster {vc}", vc=group.vc), hint=Text("There is: {have}.", have=have)
+        )
     if not OPPORTUNISTIC <= group.priority <= HIGHEST:
         _refuse("priority", f"priority {group.priority} is out of range", "Give -1 (opportunistic) to 1000.")
     if not group.members or not group.name:

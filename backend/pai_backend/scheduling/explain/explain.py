@@ -302,7 +302,9 @@ def _cap(entry: Entry, excess: Excess) -> CapReached:
         sweep=scope.sweep,
         tasks=cap.tasks,
         gpus=cap.gpus,
+        jobs=cap.jobs,
         running_tasks=excess.tasks,
         running_gpus=excess.gpus,
+        running_jobs=excess.jobs,
         never=excess.alone(entry),
     )

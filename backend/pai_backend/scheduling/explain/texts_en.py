@@ -18,6 +18,10 @@ def _tasks(count: int) -> str:
     return f"{count} task" if count == 1 else f"{count} tasks"
 
 
+def _jobs(count: int) -> str:
+    return f"{count} job" if count == 1 else f"{count} jobs"
+
+
 def _names(names: list[str]) -> str:
     return named(names, lambda more: f" and {more} more", ", ") or "others"
 
@@ -44,7 +48,9 @@ def _cap(waiting: Waiting) -> str:
     where = f" in virtual cluster {cap.vc}" if cap.vc else ""
     limits = [_tasks(cap.tasks)] if cap.tasks is not None else []
     limits += [_gpus(cap.gpus)] if cap.gpus is not None else []
+    limits += [_jobs(cap.jobs)] if cap.jobs is not None else []
     have = f"{_tasks(cap.running_tasks)}, {_gpus(cap.running_gpus)}"
+    have += f", {_jobs(cap.running_jobs)}" if cap.jobs is not None else ""
     return f"{who} may run at most {' and '.join(limits)} at once{where}; running now: {have}."
 
 

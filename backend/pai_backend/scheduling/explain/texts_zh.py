@@ -41,7 +41,9 @@ def _cap(waiting: Waiting) -> str:
         who = f"参数扫描 {cap.sweep} "
     limits = [f" {cap.tasks} 个任务"] if cap.tasks is not None else []
     limits += [f" {cap.gpus} 个 GPU"] if cap.gpus is not None else []
-    have = f"目前有 {cap.running_tasks} 个任务、{cap.running_gpus} 个 GPU 在运行"
+    limits += [f" {cap.jobs} 个作业"] if cap.jobs is not None else []
+    jobs = f"{cap.running_jobs} 个作业、" if cap.jobs is not None else ""
+    have = f"目前有 {jobs}{cap.running_tasks} 个任务、{cap.running_gpus} 个 GPU 在运行"
     return f"{where}{who}最多同时运行{'和'.join(limits)}，{have}。"
 
 

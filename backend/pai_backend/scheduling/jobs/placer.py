@@ -141,6 +141,14 @@ class Placer:
         self._line_up_anew()
         return effects
 
+    def set_policy(self, policy: Policy) -> None:
+        """Another policy of the queue, at once. Nothing that runs is ended by it."""
+        if policy == self.queue.policy:
+            return
+        self.catch_up()
+        self.queue.set_policy(policy)
+        self.changed_reasons.note(*(self.units.by_name[name].job for name in self.queue.waiting))
+
     def _reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str]) -> Effects:
         nowhere = self._without_any_place()
         effects = self.ledger.reconfigure(config, vcs)

@@ -99,10 +99,12 @@ def about_cap(excess: Excess, *, alone: bool) -> str:
     cap = excess.cap
     limits = [f"{cap.tasks} tasks"] if cap.tasks is not None else []
     limits += [f"{cap.gpus} GPUs"] if cap.gpus is not None else []
+    limits += [f"{cap.jobs} jobs"] if cap.jobs is not None else []
     said = f"{_whose(excess.scope)} may run at most {' and '.join(limits)} at once"
     if alone:
         return f"{said}, and it needs more: it cannot start as it is"
-    return f"{said}; running now: {excess.tasks} tasks, {excess.gpus} GPUs"
+    jobs = f", {excess.jobs} jobs" if cap.jobs is not None else ""
+    return f"{said}; running now: {excess.tasks} tasks, {excess.gpus} GPUs{jobs}"
 
 
 def about_turn_under_cap(scope: Scope) -> str:

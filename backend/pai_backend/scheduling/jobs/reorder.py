@@ -20,6 +20,7 @@ from pai_backend.model.errors import Forbidden, NotWaiting, OtherQueue
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, Phase, State
 from pai_backend.model.spec import PriorityClass
+from pai_backend.model.text import Text
 from pai_backend.scheduling.config.derive import DEFAULT_VC
 from pai_backend.scheduling.jobs.demand import PRIORITIES
 from pai_backend.scheduling.request import OPPORTUNISTIC
@@ -142,18 +143,28 @@ def _asked(waiting: Sequence[Standing], move: Move) -> tuple[Standing, Standing 
     if mine is None or (theirs is None and move.other is not None):
         raise not_waiting(str(move.uid if mine is None else move.other))
     if move.user is not None and any(each is not None and each.user != move.user for each in (mine, theirs)):
-        raise Forbidden("You may change places among your own jobs only.", hint="Ask an administrator to move others.")
+        raise Forbidden(
+            Text("You may change places among your own jobs only."), hint=Text("Ask an administrator to move others.")
+        )
     if theirs is not None and theirs.queue != mine.queue:
         raise OtherQueue(
-            f"The jobs {mine.id} and {theirs.id} do not wait in the same queue: {_words(mine)}, {_words(theirs)}.",
-            hint="Name a job of the same virtual cluster and priority.",
+            Text(
+                "The jobs {id} and {id2} do not wait in the same queue: {mine}, {theirs}.",
+                id=mine.id,
+                id2=theirs.id,
+                mine=_words(mine),
+                theirs=_words(theirs),
+            ),
+            hint=Text("Name a job of the same virtual cluster and priority."),
         )
     return mine, theirs
 
 
 def not_waiting(job: str) -> NotWaiting:
     """The error for a job that has no place to change."""
-    return NotWaiting(f"The job {job} does not wait for its turn.", hint="Name a job that is queued as a whole.")
+    return NotWaiting(
+        Text("The job {job} does not wait for its turn.", job=job), hint=Text("Name a job that is queued as a whole.")
+    )
 
 
 def _words(standing: Standing) -> str:

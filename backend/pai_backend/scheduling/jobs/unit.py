@@ -109,6 +109,7 @@ def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
         tie=f"{job.uid}/{[role.name for role in job.spec.task_roles].index(first.role):04d}/{first.index:06d}",
         account=job.spec.virtual_cluster,
         sweep=job.spec.sweep,
+        of_job=job.uid,
         sweep_tasks=job.spec.sweep_parallel and job.spec.sweep_parallel * job.spec.task_count,
     )
     return Unit(job.uid, turn_of(job), wish.parties, wish.loose, entry)

@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
+from pai_backend.model.text import Text
 from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.decision import Dequeue, Enqueue, EntryState, Stage
 from pai_backend.scheduling.core.ledger import Ledger
@@ -63,8 +64,10 @@ class Books:
         Raises InvalidParameters or NoVirtualCluster when it can never be right, or its name is in use.
         """
         if self.entry(entry.group.name) is not None:
-            message = f"there is a group {entry.group.name} already"
-            raise InvalidParameters(message, errors=[Fault(path="$.name", message=message)], hint="Give another name.")
+            message = Text("there is a group {group} already", group=entry.group.name)
+            raise InvalidParameters(
+                message, errors=[Fault(path="$.name", message=message)], hint=Text("Give another name.")
+            )
         self.check(entry)
         self.line_up(entry)
 
@@ -179,6 +182,15 @@ class Books:
         self.order, self.waiting, self.stuck = {}, {}, []
         for ticket in sorted(tickets, key=lambda each: each.key):
             self._enter(ticket)
+
+    def set_policy(self, policy: Policy) -> None:
+        """Other caps hold from now on: what runs is counted again, and who waits is asked again. None is ended."""
+        self.policy = policy
+        self.gates = Gates(policy, self.journal)
+        for state in self.ledger.entries:
+            if state.stage is not Stage.WAITING:
+                self.gates.usage.add(state.entry)
+        self.forget()
 
     def upgrade(self) -> tuple[str, ...]:
         """Give lazily preempted groups their quota back where there is room; answers which."""

@@ -7,11 +7,12 @@ comes to its turn under a cap too. A group that exceeds the cap all by itself ho
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import NamedTuple
 
 from pai_backend.model.order import Order
+from pai_backend.model.vc_rules import KeptRules, LongestRun
 from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.queue.entry import Scope
 from pai_backend.scheduling.queue.kind import LazyHeap, Line, Ticket
@@ -20,10 +21,11 @@ from pai_backend.scheduling.request import OPPORTUNISTIC, Entry, Key
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The most that may run at once; None is no limit. ``gpus`` counts leaf cells."""
+    """The most that may run at once; None is no limit. ``gpus`` counts leaf cells, ``jobs`` those with a place."""
 
     tasks: int | None = None
     gpus: int | None = None
+    jobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class VcCaps:
     total: Cap = Cap()
     user: Cap = Cap()
     users: Mapping[str, Cap] = field(default_factory=dict)
-    longest_run: timedelta | None = None
+    longest_run: LongestRun | None = None
     """How long an attempt of a job may run; None: until it is done."""
 
 
@@ -65,7 +67,7 @@ class Policy:
     """For virtual clusters that are not in ``orders``."""
     orders: Mapping[str, Order] = field(default_factory=dict)
 
-    def longest_run(self, vc: str) -> timedelta | None:
+    def longest_run(self, vc: str) -> LongestRun | None:
         """How long an attempt of a job may run in a virtual cluster; None: until it is done."""
         return self.vcs.get(vc, self.vc).longest_run
 
@@ -93,10 +95,32 @@ def most_gpus(policy: Policy, vc: str, user: str) -> int | None:
     return min((cap.gpus for cap in caps if cap.gpus is not None), default=None)
 
 
+def with_rules(policy: Policy, rules: Mapping[str, KeptRules]) -> Policy:
+    """The policy of the settings, with the rules of virtual clusters where the settings limit nothing.
+
+    A user for whom the settings have a cap of their own keeps that.
+    """
+    vcs = dict(policy.vcs)
+    for vc, kept in rules.items():
+        base, rule = policy.vcs.get(vc, policy.vc), kept.rules
+        user = Cap(
+            base.user.tasks,
+            rule.most_gpus_per_user if base.user.gpus is None else base.user.gpus,
+            rule.most_jobs_per_user if base.user.jobs is None else base.user.jobs,
+        )
+        longest = base.longest_run
+        if longest is None and rule.longest_run_s is not None:
+            longest = LongestRun(timedelta(seconds=rule.longest_run_s), kept.longest_run_at)
+        vcs[vc] = replace(base, user=user, longest_run=longest)
+    return replace(policy, vcs=vcs)
+
+
 @dataclass(slots=True)
 class _Used:
     tasks: int = 0
     gpus: int = 0
+    parts: dict[str, int] = field(default_factory=dict)
+    """By job, how many of its entries run."""
 
 
 class Excess(NamedTuple):
@@ -107,11 +131,16 @@ class Excess(NamedTuple):
     tasks: int
     """Tasks that run in the scope."""
     gpus: int
+    jobs: int
 
     def alone(self, entry: Entry) -> bool:
         """Whether the group exceeds the cap even when nothing runs."""
         cap = self.cap
-        return (cap.tasks is not None and entry.pods > cap.tasks) or (cap.gpus is not None and entry.leaves > cap.gpus)
+        return (
+            cap.jobs == 0
+            or (cap.tasks is not None and entry.pods > cap.tasks)
+            or (cap.gpus is not None and entry.leaves > cap.gpus)
+        )
 
 
 class Usage:
@@ -129,6 +158,9 @@ class Usage:
             used = self._used.setdefault(scope, _Used())
             used.tasks += sign * entry.pods
             used.gpus += sign * entry.leaves
+            used.parts[entry.job] = used.parts.get(entry.job, 0) + sign
+            if not used.parts[entry.job]:
+                del used.parts[entry.job]
             if not used.tasks:
                 del self._used[scope]
 
@@ -138,8 +170,10 @@ class Usage:
         for scope, cap in scopes(self.policy, entry):
             used = self._used.get(scope, _Used())
             tasks, gpus = used.tasks + entry.pods, used.gpus + entry.leaves
-            if (cap.tasks is not None and tasks > cap.tasks) or (cap.gpus is not None and gpus > cap.gpus):
-                excess = Excess(scope, cap, used.tasks, used.gpus)
+            jobs = len(used.parts) + (entry.job not in used.parts)
+            wanted = (tasks, cap.tasks), (gpus, cap.gpus), (jobs, cap.jobs)
+            if any(most is not None and number > most for number, most in wanted):
+                excess = Excess(scope, cap, used.tasks, used.gpus, len(used.parts))
                 if excess.alone(entry):
                     return excess
                 found = found or excess

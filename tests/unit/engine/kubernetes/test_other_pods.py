@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from pai_backend.engine.base import EngineEvent, NodeSeen
 from pai_backend.engine.kubernetes import naming
-from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.other_pods import OtherPods, other_pods, requests_of, slim_other_pod
+from pai_backend.engine.kubernetes.objects import Object, slim_pod
+from pai_backend.engine.kubernetes.other_pods import note_other_pod, other_pods, slim_other_pod
+from pai_backend.engine.kubernetes.pod_requests import HELD, RequestsByNode, SharedRequests, requests_of
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.node import Others
@@ -101,11 +103,12 @@ PODS = st.tuples(st.sampled_from("abcd"), st.sampled_from(["", "carol", "dan"]),
 
 @given(st.lists(PODS, max_size=30))
 def test_sums_are_those_of_the_pods_that_are_there(steps: list[tuple[str, str, int, bool]]) -> None:
-    held = OtherPods()
+    held = RequestsByNode()
     there: dict[str, tuple[str, int]] = {}
     for uid, node, cpus, gone in steps:
         before = {name: held.on(name).get("cpu", 0) for name in ("carol", "dan")}
-        changed = held.note(slim_other_pod(pod(container(cpu=str(cpus)), uid=uid, node=node)), gone=gone)
+        found = slim_other_pod(pod(container(cpu=str(cpus)), uid=uid, node=node))
+        changed = note_other_pod(held, found, gone=gone)
         there.pop(uid, None)
         if node and not gone:
             there[uid] = node, cpus
@@ -170,3 +173,74 @@ def test_gpus_that_no_device_plugin_counts_are_held_by_nobody() -> None:
     reported.note_other_pod(slim_other_pod(pod(container(gpu="2"))), gone=False)
     assert {event.node.others.gpus for event in reported.take() if isinstance(event, NodeSeen)} == {0}
     assert Decimal(2) == requests_of(pod(container(gpu="2")))[GPU]
+
+
+def task_pod(uid: str, place: str, phase: str = "Pending", **requests: str) -> Object:
+    found = pod(container(**requests), uid=uid, node=place)
+    return {**slim_pod({**found, "status": {"phase": phase}}), HELD: requests_of(found)}
+
+
+class TestRoom:
+    """Whether a node takes so much more now, by what pods of others and of tasks hold there."""
+
+    @pytest.fixture
+    def reported(self) -> ReportedNodes:
+        found = ReportedNodes(PodSettings(), NodeReading())
+        found.note(node("carol"), gone=False, now=NOW)
+        return found
+
+    def test_what_others_and_tasks_hold_counts_and_what_has_ended_or_has_its_gate_does_not(
+        self, reported: ReportedNodes
+    ) -> None:
+        wanted = {"cpu": Decimal(1), GPU: Decimal(3)}
+        assert reported.lacks("carol", wanted) == ""
+        reported.note_other_pod(slim_other_pod(pod(container(gpu="1"))), gone=False)
+        assert reported.lacks("carol", wanted) == ""
+        reported.note_task_pod(task_pod("gated", "", gpu="4"), gone=False)
+        reported.note_task_pod(task_pod("over", "carol", "Succeeded", gpu="4"), gone=False)
+        assert reported.lacks("carol", wanted) == ""
+        reported.note_task_pod(task_pod("runs", "carol", "Running", gpu="1"), gone=False)
+        assert reported.lacks("carol", wanted) == (
+            "its node carol has no room for its gang now: pods hold 2 of 4 nvidia.com/gpu, and the gang needs 3 there"
+        )
+        reported.note_task_pod(task_pod("runs", "carol", "Failed", gpu="1"), gone=False)
+        assert reported.lacks("carol", wanted) == ""
+
+    def test_what_the_node_does_not_have_is_lacking_and_nothing_asked_for_never_is(
+        self, reported: ReportedNodes
+    ) -> None:
+        assert ": pods hold 0 of 0 rdma/hca, and the gang needs 1 there" in reported.lacks(
+            "carol", {"rdma/hca": Decimal(1)}
+        )
+        assert reported.lacks("carol", {"rdma/hca": Decimal()}) == ""
+
+    def test_memory_is_told_in_mib_and_parts_of_a_cpu_as_they_are(self, reported: ReportedNodes) -> None:
+        reported.note_other_pod(slim_other_pod(pod(container(cpu="7500m", memory="1Gi"))), gone=False)
+        said = reported.lacks("carol", {"memory": Decimal(16 * 2**30)})
+        assert "pods hold 1024 MiB of 16384 MiB memory, and the gang needs 16384 MiB there" in said
+        assert "pods hold 7.5 of 8 cpu, and the gang needs 10 there" in reported.lacks("carol", {"cpu": Decimal(10)})
+
+    def test_a_node_that_is_gone_away_or_cordoned_takes_nothing(self, reported: ReportedNodes) -> None:
+        assert "no longer part" in reported.lacks("dan", {})
+        closed = node("carol")
+        closed["spec"] = {"unschedulable": True}
+        reported.note(closed, gone=False, now=NOW)
+        assert reported.lacks("carol", {}) == "its node carol is cordoned"
+        away = node("carol")
+        away["status"]["conditions"][0] |= {"status": "Unknown", "message": "silent"}
+        reported.note(away, gone=False, now=NOW)
+        assert reported.lacks("carol", {}) == "its node carol is unavailable (silent)"
+        reported.note(away, gone=True, now=NOW)
+        assert "no longer part" in reported.lacks("carol", {})
+
+
+def test_equal_requests_are_kept_once_and_others_apart() -> None:
+    shared = SharedRequests()
+    one, same, other = (pod(container(cpu=cpus), uid=cpus + uid) for uid, cpus in (("a", "1"), ("b", "1"), ("c", "2")))
+    assert shared.of(one) is shared.of(same)
+    assert [shared.of(each)["cpu"] for each in (one, other)] == [1, 2]
+    beside = pod(container(cpu="1"), uid="d")
+    beside["spec"]["initContainers"] = [container(cpu="5")]
+    sidecar = json.loads(json.dumps(beside))
+    sidecar["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    assert [shared.of(each)["cpu"] for each in (beside, sidecar)] == [5, 6]

@@ -25,7 +25,7 @@ from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
 from pai_backend.engine.kubernetes.pods.job import network_policy
 from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.policies import SURE_S, Policies
-from pai_backend.engine.kubernetes.starting import Starter
+from pai_backend.engine.kubernetes.starting import GateSupport, Starter
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.plan import RegistryLogin, TaskPlan
@@ -51,6 +51,7 @@ class Server:
         self._refuse = refuse  # the collection in which nothing may be created
         self._version = 0
         self._told: list[str] = []  # names of pods that there are events of
+        self.ignored = ""  # a field of pods that it does not know
 
     async def send(self, ask: Ask) -> bytes:
         path = PurePosixPath(ask.request.path)
@@ -80,6 +81,7 @@ class Server:
         made = json.loads(json.dumps(ask.body))
         if f"{path}/{metadata(made)['name']}" in self.objects:
             raise self._refusal(ask, 409, "AlreadyExists")
+        made.get("spec", {}).pop(self.ignored, None)
         metadata(made).update(uid=f"uid-of-{kind}", resourceVersion=self._next())
         self.objects[f"{path}/{metadata(made)['name']}"] = made
         return json.dumps(made).encode()
@@ -339,6 +341,20 @@ async def test_a_pod_that_is_known_is_not_asked_for_when_its_task_is_forgotten(
     ender = Ender(Calls(server), ApiPaths("team"), "lab")
     await ender.forget(make_plan().uid, ended=ENDED, keep=kept, pod=pod)
     assert server.asked == ["PATCH secrets", "DELETE pods", "PATCH pods"]
+
+
+async def test_a_cluster_that_ignores_gates_is_told_of_once(
+    make_plan: MakePlan, settings: PodSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kubernetes before 1.27: pods are made without them, and start as they always did."""
+    server, gates = Server(), GateSupport()
+    calls = Calls(server)
+    for ignores in (False, True, True):
+        server.ignored = "schedulingGates" if ignores else ""
+        starts = Starter(calls, ApiPaths("team"), "lab", settings, Policies(calls), lambda _: True, gates)
+        await starts.start(make_plan(uid=f"j0123456789abcde{len(server.objects) % 10}-0-3-1", job_tasks=2, gang=2))
+        assert len(caplog.records) <= ignores
+    assert "ignores scheduling gates" in caplog.text
 
 
 async def test_a_secret_that_is_no_tasks_is_not_touched(make_plan: MakePlan, settings: PodSettings) -> None:

@@ -83,7 +83,7 @@ def test_a_cap_tells_the_limit_and_what_runs() -> None:
     line.submit("two", (1, 2))
     found = why(line, "two")
     assert found.cause is Cause.CAP
-    assert found.cap == CapReached(vc="a", user="u", gpus=4, running_tasks=1, running_gpus=3)
+    assert found.cap == CapReached(vc="a", user="u", gpus=4, running_tasks=1, running_gpus=3, running_jobs=1)
 
 
 def test_a_group_beyond_its_cap_all_by_itself_is_told_so() -> None:

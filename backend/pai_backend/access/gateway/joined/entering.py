@@ -39,12 +39,12 @@ class JoinedEntering(Entering):
         self.activity.from_task(kind, payload)
 
     @property
-    def terminal_job(self) -> tuple[JobUid, int] | None:
+    def terminal_job(self) -> tuple[JobUid, int | None] | None:
         """As :class:`Entering` has it."""
         if self._lines is None or self._main is None or not self.sessions.terminals:
             return None
         entry = self._main[0]
-        return (entry.job, entry.idle_timeout_s) if entry.idle_timeout_s is not None else None
+        return entry.job, entry.idle_timeout_s
 
     def say_on_terminals(self, text: str) -> bool:
         """As :class:`Entering` has it."""

@@ -98,17 +98,26 @@ def _notes(plan: TaskPlan, settings: PodSettings) -> dict[str, str]:
         found[naming.PEERS] = str(plan.job_placed)
     if plan.keep_on_failure:
         found[naming.KEEP] = "true"
+    if is_gated(plan, settings):
+        found |= {naming.GANG: str(plan.gang), naming.NODE: plan.placement.node}
     return found
 
 
+def is_gated(plan: TaskPlan, settings: PodSettings) -> bool:
+    """Whether the task's pod is made with a gate, which is taken off once its gang is whole (``gangs``)."""
+    return plan.gang > 1 and settings.gang_gates
+
+
 def _where(plan: TaskPlan, settings: PodSettings) -> Object:
-    """The node, and how the pod gets there."""
-    node = plan.placement.node
-    if settings.binding is Binding.DIRECT:
+    """The node, and how the pod gets there. The API server takes no gated pod that names its node itself."""
+    node, gated = plan.placement.node, is_gated(plan, settings)
+    if settings.binding is Binding.DIRECT and not gated:
         return {"nodeName": node}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     found: Object = {"affinity": {"nodeAffinity": required}}
+    if gated:
+        found["schedulingGates"] = [{"name": naming.GATE}]
     if settings.scheduler_name:
         found["schedulerName"] = settings.scheduler_name
     return found

@@ -23,6 +23,7 @@ from pai_backend.engine.kubernetes.status.view import words
 
 _LIMIT = re.compile(r"(maximum|minimum) .* usage per|limit to request ratio")
 _RULE = re.compile(r"admission webhook .* denied the request|ValidatingAdmissionPolicy .* denied request")
+_MISSING = re.compile(r"no PriorityClass with name|error looking up service account|RuntimeClass .* not found")
 
 
 def start_error(refused: RequestRefused) -> EngineError:
@@ -61,6 +62,11 @@ def _forbidden(said: str) -> EngineError:
         return EngineError(
             "the namespace does not allow what the administrator has set for pods; it starts when the administrator "
             f"has changed kubernetes.pods, or the namespace's Pod Security Standard ({words(said)})"
+        )
+    if _MISSING.search(said):
+        return EngineError(
+            "the cluster does not have what the administrator has set for pods; it starts when the administrator has "
+            f"made it, or changed kubernetes.pods ({words(said)})"
         )
     if _LIMIT.search(said):
         return StartForbidden(f"it asks for more or less than its namespace allows one task ({words(said)})")

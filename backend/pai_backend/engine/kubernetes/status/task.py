@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import ended_by_itself, exit_of, put_out
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
-from pai_backend.engine.kubernetes.status.waits import StartTrouble, waiting
+from pai_backend.engine.kubernetes.status.waits import GateWait, StartTrouble, waiting
 from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
@@ -52,6 +52,8 @@ class Around:
     """That of the last reading; patience counts on from there."""
     inside: ExitRecord | None = None
     """What the launcher answered when it was asked (``look_inside``)."""
+    gate: GateWait | None = None
+    """What it waits for while it has the gate of its gang."""
     events: Sequence[Object] = ()
     """Events of the pod; none are needed, but they know more of what goes on."""
 
@@ -161,7 +163,7 @@ def _running(view: PodView) -> PodReading:
 
 
 def _waiting(view: PodView, around: Around) -> PodReading:
-    wait = waiting(view, around.patience, around.events)
+    wait = waiting(view, around.patience, around.events, around.gate)
     seen = TaskSeen(view.uid, wait.state, message=wait.message)
     if wait.trouble is None or view.deleted_at is not None:
         return PodReading(seen)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from pai_backend.engine.base import TaskState
@@ -72,8 +73,33 @@ class StartWait:
     trouble: StartTrouble | None = None
 
 
-def waiting(view: PodView, patience: TroublePatience, events: Sequence[Object] = ()) -> StartWait:
+class GateTrouble(StrEnum):
+    """Why a pod of a gang that is whole still has its gate."""
+
+    ROOM = "room"
+    """Its node has no room now."""
+    HALF = "half"
+    """The same, while others of the gang have lost their gates: a process was killed in between."""
+    KEPT = "gate"
+    """The cluster refuses to take the gate off."""
+    SPLIT = "split"
+    """The same, while others of the gang have lost their gates."""
+
+
+@dataclass(frozen=True)
+class GateWait:
+    """What a pod of a gang waits for that still has its gate; without a trouble, for its peers."""
+
+    message: str
+    trouble: GateTrouble | None = None
+
+
+def waiting(
+    view: PodView, patience: TroublePatience, events: Sequence[Object] = (), gate: GateWait | None = None
+) -> StartWait:
     """What a pod waits for whose task has neither begun nor ended. ``events`` are those of the pod that are known."""
+    if gate is not None and not view.node:
+        return _gated(gate, patience)
     unplaced = _unplaced(view, patience)
     if unplaced is not None:
         return unplaced
@@ -85,6 +111,20 @@ def waiting(view: PodView, patience: TroublePatience, events: Sequence[Object] =
     return _at_work(view, patience, events)
 
 
+def _gated(gate: GateWait, patience: TroublePatience) -> StartWait:
+    """Before its gate is taken off. It holds nothing, so it may wait, unless others of its gang have begun."""
+    if gate.trouble is None:
+        return StartWait(TaskState.STARTING, gate.message)
+    reason, causer, seconds = {
+        GateTrouble.ROOM: ("refused", Causer.RESOURCE, patience.schedule_s),
+        GateTrouble.HALF: ("refused", Causer.RESOURCE, min(patience.gang_s, patience.schedule_s)),
+        GateTrouble.KEPT: ("start-failed", Causer.PLATFORM, patience.start_s),
+        GateTrouble.SPLIT: ("start-failed", Causer.PLATFORM, min(patience.schedule_s, patience.start_s)),
+    }[gate.trouble]
+    trouble = StartTrouble(gate.trouble, reason, gate.message, causer, timedelta(seconds=seconds))
+    return StartWait(TaskState.STARTING, gate.message, trouble)
+
+
 def _unplaced(view: PodView, patience: TroublePatience) -> StartWait | None:
     """Before the pod has its node. The scheduler's refusal is its view of now: it tries again at each change."""
     scheduled = view.conditions.get("PodScheduled")
@@ -94,13 +134,15 @@ def _unplaced(view: PodView, patience: TroublePatience) -> StartWait | None:
         return StartWait(TaskState.STARTING, "waiting for the cluster's scheduler")
     if view.nominated:
         return StartWait(TaskState.STARTING, "the cluster's scheduler makes room for it: pods of lower priority end")
+    of_gang = naming.GANG in view.annotations
     trouble = StartTrouble(
         "schedule",
         "refused",
         f"the cluster's scheduler does not put it on its node ({scheduled.message.rstrip('. ')})",
         Causer.RESOURCE,
-        timedelta(seconds=patience.schedule_s),
-        scheduled.since,
+        timedelta(seconds=min(patience.gang_s, patience.schedule_s) if of_gang else patience.schedule_s),
+        # Of a pod that had a gate the condition was False since it was made, for another reason.
+        None if of_gang else scheduled.since,
     )
     return StartWait(TaskState.STARTING, trouble.message, trouble)
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from pai_backend.engine.base import StartRefused
+from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.job import policy_of
 from pai_backend.engine.kubernetes.pods.owner import PodOwner
@@ -169,6 +170,28 @@ def test_a_pod_says_its_node_itself_where_that_is_set(
     spec = build_pod(make_plan(), owner, having(settings, binding="direct"))["spec"]
     assert spec["nodeName"] == "carol"
     assert "affinity" not in spec
+
+
+@pytest.mark.parametrize("binding", ["scheduler", "direct"])
+def test_a_pod_of_a_gang_has_a_gate_and_says_of_how_many_and_for_which_node(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, binding: str
+) -> None:
+    """The API server refuses a gate beside ``nodeName``."""
+    pod = build_pod(make_plan(job_tasks=4, gang=4), owner, having(settings, binding=binding))
+    assert pod["spec"]["schedulingGates"] == [{"name": "jupyter-pai/gang"}]
+    assert "nodeName" not in pod["spec"]
+    assert pod["spec"]["affinity"]["nodeAffinity"]
+    notes = pod["metadata"]["annotations"]
+    assert (notes["jupyter-pai/gang"], notes["jupyter-pai/node"]) == ("4", "carol")
+
+
+@pytest.mark.parametrize(("gang", "gates"), [(1, True), (4, False)])
+def test_a_task_that_starts_by_itself_and_any_where_that_is_set_has_none(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, gang: int, gates: bool
+) -> None:
+    pod = build_pod(make_plan(job_tasks=4, gang=gang), owner, having(settings, gang_gates=gates))
+    assert "schedulingGates" not in pod["spec"]
+    assert not {naming.GANG, naming.NODE} & pod["metadata"]["annotations"].keys()
 
 
 def test_nothing_secret_is_in_a_pod(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
@@ -336,6 +359,53 @@ def test_what_the_administrator_adds_never_replaces_what_we_find_pods_by(
     meta = build_pod(make_plan(), owner, having(settings, labels=added, annotations=added))["metadata"]
     assert (meta["labels"]["team"], meta["annotations"]["team"]) == ("vision", "vision")
     assert meta["labels"]["jupyter-pai/job"] == "j0123456789abcdef"
+
+
+def test_a_virtual_cluster_has_settings_of_its_own(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
+    own = {
+        "priority_class": "production",
+        "service_account": "tasks",
+        "image_pull_secrets": ["site", "theirs"],
+        "labels": {"team": "vision", "jupyter-pai/task": "mine"},
+        "annotations": {"note": "theirs"},
+    }
+    of_all = {"priority_class": "research", "runtime_class": "nvidia", "image_pull_secrets": ["site"]}
+    notes = {"labels": {"team": "any", "site": "lab"}, "annotations": {"note": "ours"}}
+    both = having(settings, **of_all, **notes, by_vc={"vision": own})
+    theirs = build_pod(make_plan(virtual_cluster="vision"), owner, both.of_vc("vision"))
+    spec, about = theirs["spec"], theirs["metadata"]
+    assert (spec["priorityClassName"], spec["runtimeClassName"], spec["serviceAccountName"]) == (
+        "production",
+        "nvidia",
+        "tasks",
+    )
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["imagePullSecrets"] == [{"name": "site"}, {"name": "theirs"}]
+    assert (about["labels"]["team"], about["labels"]["site"], about["annotations"]["note"]) == (
+        "vision",
+        "lab",
+        "theirs",
+    )
+    assert about["labels"]["jupyter-pai/task"] == str(make_plan().uid), "pods are found by it"
+    assert both.of_vc("other") is both
+    assert build_pod(make_plan(), owner, both)["spec"]["priorityClassName"] == "research"
+
+
+@pytest.mark.parametrize(
+    ("own", "place"),
+    [
+        ({"priority_class": "Not A Name"}, "by_vc.vision.priority_class"),
+        ({"image_pull_secrets": ["ok", "a_b"]}, "by_vc.vision.image_pull_secrets.1"),
+        ({"labels": {"a b": "c"}}, "by_vc.vision.labels"),
+        ({"security": {}}, "by_vc.vision.security"),
+    ],
+)
+def test_a_wrong_setting_of_a_virtual_cluster_is_named_with_its_place(
+    settings: PodSettings, own: dict[str, object], place: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        having(settings, by_vc={"vision": own})
+    assert place in str(caught.value).splitlines()[1]
 
 
 def test_classes_accounts_and_schedulers_are_named_where_they_are_set(

@@ -25,6 +25,9 @@ RATIO = 'pods "x" is forbidden: cpu max limit to request ratio per Container is 
 WEBHOOK = 'admission webhook "rules.example.org" denied the request: no privileged images'
 POLICY = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'rules' with binding 'rules' denied request: not today"
 RIGHTS = 'pods is forbidden: User "pai" cannot create resource "pods" in API group "" in the namespace "team"'
+CLASS = 'pods "x" is forbidden: no PriorityClass with name batch was found'
+ACCOUNT = 'pods "x" is forbidden: error looking up service account team/tasks: serviceaccount "tasks" not found'
+RUNTIME = 'pods "x" is forbidden: pod rejected: RuntimeClass "nvidia" not found'
 GOING = 'pods "x" is forbidden: unable to create new content in namespace team because it is being terminated'
 
 
@@ -40,6 +43,9 @@ GOING = 'pods "x" is forbidden: unable to create new content in namespace team b
         (403, POLICY, True, "a rule of the cluster forbids"),
         (403, RIGHTS, False, "the backend may not make pods"),
         (403, GOING, False, "being removed"),
+        (403, CLASS, False, "does not have what the administrator has set for pods"),
+        (403, ACCOUNT, False, "does not have what the administrator has set for pods"),
+        (403, RUNTIME, False, "does not have what the administrator has set for pods"),
         (404, 'namespaces "team" not found', False, "administrator must make it"),
         (409, 'pods "x" already exists', False, "exists or is being deleted"),
         (422, 'Pod "x" is invalid: spec.hostname', True, "rejects its pod"),

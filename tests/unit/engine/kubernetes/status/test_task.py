@@ -15,20 +15,28 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.task import Around, NodeAway, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import NotATask
-from pai_backend.engine.kubernetes.status.waits import StartTrouble
+from pai_backend.engine.kubernetes.status.waits import GateTrouble, GateWait, StartTrouble
 from pai_backend.model.cluster_settings import TroublePatience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 
 from .conftest import UID, MakePod, at, running, stamp, terminated, waiting
 
-PATIENCE = TroublePatience(pull_s=300, start_s=120, pod_s=200, schedule_s=60, node_s=100)
+PATIENCE = TroublePatience(pull_s=300, start_s=120, pod_s=200, schedule_s=60, gang_s=4, node_s=100)
 UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",
     "reason": "Unschedulable",
     "message": "0/2 nodes are available: 1 Insufficient cpu.",
     "lastTransitionTime": stamp(2),
+}
+
+GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+    "lastTransitionTime": stamp(0),
 }
 
 
@@ -39,9 +47,11 @@ def read(
     trouble: StartTrouble | None = None,
     node: NodeAway | None = None,
     inside: ExitRecord | None = None,
+    gate: GateWait | None = None,
     events: tuple[Object, ...] = (),
 ) -> PodReading:
-    return read_task(pod, Around(at(now), PATIENCE, node=node, trouble=trouble, inside=inside, events=events))
+    around = Around(at(now), PATIENCE, node=node, trouble=trouble, inside=inside, gate=gate, events=events)
+    return read_task(pod, around)
 
 
 def test_a_pod_of_somebody_else_is_none_of_ours(make_pod: MakePod) -> None:
@@ -95,6 +105,48 @@ class TestPhases:
 
 class TestPatience:
     """A trouble is given up after a time, with the kubelet's words."""
+
+    @pytest.mark.parametrize(
+        ("trouble", "reason", "seconds"),
+        [
+            (GateTrouble.ROOM, "refused", 60),
+            (GateTrouble.HALF, "refused", 4),
+            (GateTrouble.KEPT, "start-failed", 120),
+            (GateTrouble.SPLIT, "start-failed", 60),
+        ],
+    )
+    def test_a_pod_with_its_gate_waits_longer_while_no_other_of_its_gang_holds_anything(
+        self, make_pod: MakePod, trouble: GateTrouble, reason: str, seconds: int
+    ) -> None:
+        gated = make_pod(node="", conditions=[GATED], annotations={naming.GANG: "2"})
+        first = read(gated, 10, gate=GateWait("carol is full", trouble))
+        assert (first.seen.state, first.seen.message) == (TaskState.STARTING, "carol is full")
+        assert (first.decided, first.look_at) == (False, at(10 + seconds))
+        last = read(gated, 10 + seconds, trouble=first.trouble, gate=GateWait("carol is full", trouble))
+        assert last.decided
+        assert last.seen.exit is not None
+        assert (last.seen.exit.reason, last.seen.exit.message) == (reason, "carol is full")
+
+    def test_for_its_peers_it_waits_without_end(self, make_pod: MakePod) -> None:
+        gated = make_pod(node="", conditions=[GATED], annotations={naming.GANG: "2"})
+        reading = read(gated, 10**6, gate=GateWait("waits for others"))
+        assert (reading.decided, reading.look_at, reading.seen.message) == (False, None, "waits for others")
+
+    def test_the_scheduler_may_refuse_one_of_a_gang_for_a_short_time_from_when_that_is_seen(
+        self, make_pod: MakePod
+    ) -> None:
+        """The condition was False before, for the gate, and its time is that."""
+        pod = make_pod(node="", conditions=[UNSCHEDULABLE], annotations={naming.GANG: "2"})
+        first = read(pod, 500)
+        assert (first.decided, first.look_at) == (False, at(504))
+        last = read(pod, 504, trouble=first.trouble)
+        assert last.decided
+        assert last.seen.exit is not None
+        assert (last.seen.exit.reason, last.seen.exit.causer) == ("refused", Causer.RESOURCE)
+
+    def test_one_whose_gate_was_just_taken_off_waits_for_the_scheduler(self, make_pod: MakePod) -> None:
+        seen = read(make_pod(node="", conditions=[GATED], annotations={naming.GANG: "2"})).seen
+        assert seen.message == "waiting for the cluster's scheduler"
 
     def test_the_kinds_of_words_for_one_trouble_share_its_patience(self, make_pod: MakePod) -> None:
         """A kubelet tries, fails, and waits before it tries again: ErrImagePull and ImagePullBackOff take turns."""
