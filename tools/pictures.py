@@ -239,7 +239,8 @@ def first(browser: Browser, site: LabSite, directory: Path) -> None:
         # The last line that a Jupyter server writes at its start.
         job_page(page, "jupyter_16be8b71", "Skipped non-installed server")
         # Lower, so that the log's last lines fill it: those above name this machine's directories.
-        page.set_viewport_size({"width": SIZE["width"], "height": 700})
+        page.set_viewport_size({"width": SIZE["width"], "height": 470})
+        page.get_by_role("log").evaluate("log => log.scrollTo(0, log.scrollHeight)")
         keep(page, directory, "job")
 
 
