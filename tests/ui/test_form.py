@@ -142,7 +142,7 @@ def test_what_never_fits_is_told_before_it_is_submitted(page: Page, lab: LabSite
     expect(trial).to_contain_text("It never starts on these machines.")
     expect(shown.get_by_role("status")).not_to_contain_text("Ready to submit")
     shoot(page, "form-never")
-    trial.get_by_role("button", name="Ask for 1 GPUs a task").click()
+    trial.get_by_role("button", name="Ask for 1 GPU a task").click()
     expect(shown.get_by_role("spinbutton", name="GPUs a task")).to_have_value("1")
     expect(trial).to_contain_text("It starts now.")
     assert lab.get("jobs?state=WAITING,RUNNING") == []

@@ -48,7 +48,8 @@ export function remedyOf(
     case 'fewer-tasks':
       return (
         role && {
-          label: of + trans.__('Ask for %1 tasks', change.after),
+          label:
+            of + trans._n('Ask for %1 task', 'Ask for %1 tasks', change.after),
           path: ['taskRoles', role.step, isV2 ? 'instances' : 'taskNumber'],
           value: change.after
         }
@@ -56,7 +57,13 @@ export function remedyOf(
     case 'smaller-tasks':
       return (
         role && {
-          label: of + trans.__('Ask for %1 GPUs a task', change.after),
+          label:
+            of +
+            trans._n(
+              'Ask for %1 GPU a task',
+              'Ask for %1 GPUs a task',
+              change.after
+            ),
           path: [
             'taskRoles',
             role.step,
