@@ -9,6 +9,7 @@ import type { ISignal } from '@lumino/signaling';
 import type { Way } from './address';
 import type { FormDialect, IFormSchema } from './form/schema';
 import type { INotebookRequest } from './notebooks/form';
+import type { IProgramRequest } from './notebooks/program_form';
 import type { PaiError } from './problem';
 import type { ISweepRequest } from './sweeps/form';
 import type {
@@ -117,6 +118,8 @@ export namespace CommandIDs {
   export const releaseJob = 'pai:release-job';
   /** Run the notebook in front as a job. */
   export const runNotebook = 'pai:run-notebook';
+  /** Run a program of the Jupyter file browser, or of the editor in front, as a job. */
+  export const runProgram = 'pai:run-program';
   /** Open the notebook of a job with its outputs, at the cell that failed. */
   export const openNotebook = 'pai:open-notebook';
   /** Show the jobs of a sweep. */
@@ -521,6 +524,10 @@ export interface IPaiClient {
   output(job: string): Promise<IJobBundle>;
   /** Run a notebook of the Jupyter server as a job. */
   runNotebook(run: INotebookRequest): Promise<IJobDetail>;
+  /** Run a program of the Jupyter server as a job. */
+  runProgram(run: IProgramRequest): Promise<IJobDetail>;
+  /** Keep a folder of the Jupyter server at the backend; what documents call it. */
+  sendFolder(path: string): Promise<{ readonly codeDir: string }>;
   /** How far a job is with its notebook. */
   notebookRun(job: string): Promise<INotebookRun>;
   /** Put the notebook with its outputs among the files of the Jupyter server. */

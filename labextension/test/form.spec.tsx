@@ -423,7 +423,9 @@ describe('the form', () => {
           <FormView
             context={{
               images: [],
-              browse: null,
+              sendFolder: () =>
+                Promise.resolve('$PAI_DEFAULT_FS_URI/a/.pai/code/x.1.tree'),
+              sentFolder: codeDir => (codeDir.endsWith('.tree') ? 'x' : null),
               browseStorage: () => Promise.resolve(null),
               names: () => Promise.resolve([])
             }}

@@ -38,9 +38,7 @@ def sources() -> list[Path]:
     return [
         path
         for path in sorted(ROOT.rglob("*.py"))
-        if path.relative_to(ROOT).parts[0] not in OTHERS
-        and path.name not in OWN_WORDS
-        and not path.name.endswith(("_handlers.py", "_handler.py"))
+        if path.relative_to(ROOT).parts[0] not in OTHERS and path.name not in OWN_WORDS
     ]
 
 

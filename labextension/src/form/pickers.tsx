@@ -32,8 +32,10 @@ export interface IPickContext {
   readonly role?: Json;
   /** Names in a folder of the backend's storage; folders end with a slash. None when it cannot be listed. */
   readonly names: (folder: string) => Promise<readonly string[]>;
-  /** Let the user choose a file or folder of the Jupyter server; null when cancelled. */
-  readonly browse: (() => Promise<string | null>) | null;
+  /** Let the user choose a folder of the Jupyter server and send it; what it is called there, null when cancelled. */
+  readonly sendFolder: (() => Promise<string | null>) | null;
+  /** The folder of the Jupyter server that was sent and is called this; null when none is. */
+  readonly sentFolder: (codeDir: string) => string | null;
   /** Let the user choose of the backend's storage, from where a path points; null when cancelled. */
   readonly browseStorage: (path: string) => Promise<string | null>;
 }
@@ -291,7 +293,7 @@ export function folderOf(path: string): string {
 
 function PathOf(props: IWidgetProps): JSX.Element {
   const { value, label, onChange } = props;
-  const { trans, browse, browseStorage, names } = contextOf(props);
+  const { trans, browseStorage, names } = contextOf(props);
   const take = (path: string | null) => path !== null && onChange(path);
   const [isOpen, open] = React.useState(false);
   const [found, set] = React.useState<readonly string[]>([]);
@@ -323,18 +325,48 @@ function PathOf(props: IWidgetProps): JSX.Element {
       >
         {trans.__('Storage…')}
       </button>
-      {browse && (
+    </div>
+  );
+}
+
+/** A path of code, which may come from the Jupyter server. */
+function CodeFolder(props: IWidgetProps): JSX.Element {
+  const { value, label, onChange } = props;
+  const { trans, sendFolder, sentFolder } = contextOf(props);
+  const [isSending, wait] = React.useState(false);
+  const folder = sentFolder(textOf(value));
+  const send = async () => {
+    wait(true);
+    const codeDir = await sendFolder?.();
+    wait(false);
+    if (codeDir) {
+      onChange(codeDir);
+    }
+  };
+  return (
+    <>
+      <PathOf {...props} />
+      {sendFolder && (
         <button
-          aria-label={trans.__('Browse: %1', label)}
+          aria-label={trans.__('From Jupyter: %1', label)}
           className="jp-mod-styled"
-          onClick={() => void browse().then(take)}
-          title={trans.__('Choose a folder of Jupyter')}
+          disabled={isSending}
+          onClick={() => void send()}
+          title={trans.__('Send a folder of Jupyter along')}
           type="button"
         >
-          {trans.__('Browse…')}
+          {isSending ? trans.__('Sending…') : trans.__('From Jupyter…')}
         </button>
       )}
-    </div>
+      {folder !== null && (
+        <p className="jp-pai-Form-help">
+          {trans.__(
+            'Folder %1 of Jupyter, sent again when you submit.',
+            folder || '/'
+          )}
+        </p>
+      )}
+    </>
   );
 }
 
@@ -346,5 +378,6 @@ export const pickers = {
   cpus: share('cpus'),
   memory: share('memoryMb'),
   image: Image,
-  path: PathOf
+  path: PathOf,
+  code: CodeFolder
 };

@@ -21,7 +21,12 @@ import type { IJobListModel, IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import { addBoard } from './board';
 import type { IFileText } from './encoding';
-import type { DocumentModel, IDocumentFile, Outcome } from './model';
+import type {
+  DocumentModel,
+  IDocumentFile,
+  ISentFolder,
+  Outcome
+} from './model';
 
 /** A file of the Jupyter server as it was read or written. */
 export interface IServerFile {
@@ -389,10 +394,11 @@ async function resume(
   document: DocumentModel,
   draft: string,
   filename: string,
-  file: IDocumentFile | null
+  file: IDocumentFile | null,
+  folder: ISentFolder | null
 ): Promise<void> {
   try {
-    await document.resume(draft, filename, file);
+    await document.resume(draft, filename, file, folder);
   } catch (reason) {
     if (asPaiError(reason).code !== 'NoFileError') {
       reportProblem(options.trans, reason);
@@ -431,20 +437,24 @@ export function addSubmitCommands(
           draft: { type: 'string', description: 'The draft to go on with.' },
           filename: { type: 'string', description: 'What it is called.' },
           path: { type: 'string', description: 'The file that it is.' },
-          changed: { type: 'string', description: 'When that was changed.' }
+          changed: { type: 'string', description: 'When that was changed.' },
+          folder: { type: 'string', description: 'The folder sent with it.' },
+          codeDir: { type: 'string', description: 'What it calls that.' }
         }
       }
     },
     execute: async args => {
       const document = await options.open();
       const { draft, filename, path, changed, template } = args;
+      const codeDir = wordOf(args.codeDir);
       if (typeof template === 'string') {
         await begin(options, document, template, wordOf(filename));
       }
       if (typeof draft === 'string') {
         const at = wordOf(path);
         const file = at ? { path: at, changed: wordOf(changed) } : null;
-        await resume(options, document, draft, wordOf(filename), file);
+        const folder = codeDir ? { path: wordOf(args.folder), codeDir } : null;
+        await resume(options, document, draft, wordOf(filename), file, folder);
       }
     }
   });

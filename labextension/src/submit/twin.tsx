@@ -86,7 +86,11 @@ export class DocumentTwin extends Panel {
       id: `pai${++twins}`,
       context: {
         images: recentImages(),
-        browse: options.browse,
+        sendFolder: options.sendFolder && (() => options.sendFolder!(model)),
+        sentFolder: (codeDir: string) => {
+          const { folder } = model.state;
+          return folder?.codeDir === codeDir ? folder.path : null;
+        },
         browseStorage: options.browseStorage,
         names: (folder: string) => form.names(folder)
       },
@@ -199,8 +203,9 @@ export namespace DocumentTwin {
   export interface IOptions {
     readonly model: DocumentModel;
     readonly form: FormModel;
-    /** Let the user choose a file or folder of the Jupyter server. */
-    readonly browse: (() => Promise<string | null>) | null;
+    /** Let the user choose a folder of the Jupyter server and send it for a document; null when that was not done. */
+    readonly sendFolder:
+      ((model: DocumentModel) => Promise<string | null>) | null;
     /** Let the user choose of the backend's storage, from where a path points; null when cancelled. */
     readonly browseStorage: (path: string) => Promise<string | null>;
     readonly editorServices: IEditorServices;

@@ -64,7 +64,9 @@ export function verdictLine(
   const { check, dialect, documentName, faults } = model.state;
   switch (check) {
     case 'empty':
-      return trans.__('Paste a job document (JSON or YAML), or import a file.');
+      return trans.__(
+        'Choose what to begin with, paste a job document (JSON or YAML), or import a file.'
+      );
     case 'unchecked':
       return trans.__('Checking…');
     case 'valid':
