@@ -86,7 +86,7 @@ def test_a_folder_of_jupyter_goes_along_as_it_is_at_each_submission(page: Page, 
     dialog = page.get_by_role("dialog")
     dialog.locator(".jp-DirListing-item", has_text="sent").click()
     dialog.get_by_role("button", name="Select").click()
-    expect(shown.get_by_text("Folder sent of Jupyter, sent again when you submit.")).to_be_visible()
+    expect(shown.get_by_text("Folder sent of Jupyter is sent in the task. It is sent again when you submit.")).to_be_visible()
     shoot(page, "form-folder")
     assert faults_of(page) == []
     shown.get_by_role("tab", name="Task roles").click()

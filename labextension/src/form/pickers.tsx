@@ -291,7 +291,9 @@ export function folderOf(path: string): string {
     : '';
 }
 
-function PathOf(props: IWidgetProps): JSX.Element {
+function PathOf(
+  props: IWidgetProps & { beside?: JSX.Element | null }
+): JSX.Element {
   const { value, label, onChange } = props;
   const { trans, browseStorage, names } = contextOf(props);
   const take = (path: string | null) => path !== null && onChange(path);
@@ -325,8 +327,15 @@ function PathOf(props: IWidgetProps): JSX.Element {
       >
         {trans.__('Storage…')}
       </button>
+      {props.beside}
     </div>
   );
+}
+
+/** The directory that a code tree `NAME.DIGEST.tree` is in a task. */
+function treeName(codeDir: string): string {
+  const name = codeDir.slice(codeDir.lastIndexOf('/') + 1);
+  return name.split('.').slice(0, -2).join('.');
 }
 
 /** A path of code, which may come from the Jupyter server. */
@@ -343,26 +352,27 @@ function CodeFolder(props: IWidgetProps): JSX.Element {
       onChange(codeDir);
     }
   };
+  const button = sendFolder && (
+    <button
+      aria-label={trans.__('From Jupyter: %1', label)}
+      className="jp-mod-styled"
+      disabled={isSending}
+      onClick={() => void send()}
+      title={trans.__('Send a folder of Jupyter along')}
+      type="button"
+    >
+      {isSending ? trans.__('Sending…') : trans.__('From Jupyter…')}
+    </button>
+  );
   return (
     <>
-      <PathOf {...props} />
-      {sendFolder && (
-        <button
-          aria-label={trans.__('From Jupyter: %1', label)}
-          className="jp-mod-styled"
-          disabled={isSending}
-          onClick={() => void send()}
-          title={trans.__('Send a folder of Jupyter along')}
-          type="button"
-        >
-          {isSending ? trans.__('Sending…') : trans.__('From Jupyter…')}
-        </button>
-      )}
+      <PathOf {...props} beside={button} />
       {folder !== null && (
         <p className="jp-pai-Form-help">
           {trans.__(
-            'Folder %1 of Jupyter, sent again when you submit.',
-            folder || '/'
+            'Folder %1 of Jupyter is %2 in the task. It is sent again when you submit.',
+            folder || '/',
+            treeName(textOf(value))
           )}
         </p>
       )}
