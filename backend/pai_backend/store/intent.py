@@ -26,5 +26,5 @@ def write(conn: Connection, job: Job, new: Sequence[NewEvent], at: datetime) -> 
     last_seq = conn.execute(_LAST_SEQ, {"uid_": job.uid}).scalar_one()
     numbers = {"version": wanted.version, "last_seq": last_seq + len(new), "dirty": True}
     conn.execute(_UPDATE, {**changing_values(wanted), **numbers, "uid_": job.uid})
-    events.append(conn, events.event_values(job, last_seq, new, at))
+    events.append(conn, events.event_values(job.uid, job.user, last_seq, new, at))
     return wanted
