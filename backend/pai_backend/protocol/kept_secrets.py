@@ -16,7 +16,7 @@ from pai_backend.model.text import Text
 from pai_backend.protocol.document import Document, place_of
 from pai_backend.protocol.fields import Path
 from pai_backend.protocol.mask import MASK, SECRET_NAME
-from pai_backend.protocol.position import path_text
+from pai_backend.protocol.tree import path_text
 
 _MASKED = json.loads(MASK)
 _NONE: Mapping[str, Any] = {}

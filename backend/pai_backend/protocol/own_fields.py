@@ -18,8 +18,7 @@ from pai_backend.model.spec import JobSpec
 from pai_backend.model.text import Text
 from pai_backend.protocol.field_table import Field, FieldKind, Table, kind_of
 from pai_backend.protocol.fields import Members, Path, Reader
-from pai_backend.protocol.locate import Node, Unreadable
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import Node, Unreadable, shown
 from pai_backend.protocol.variables import check_variable
 
 KEY: Final = "jupyterPai"

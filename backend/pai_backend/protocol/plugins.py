@@ -20,10 +20,9 @@ from pai_backend.protocol import plugin_shell
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.field_table import Table
 from pai_backend.protocol.fields import Members, Path
-from pai_backend.protocol.locate import Node
 from pai_backend.protocol.mounts import Mount, mount
-from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Chosen
+from pai_backend.protocol.tree import Node, shown
 from pai_backend.protocol.v2_prerequisites import Located, Prerequisite, Reading
 
 KEY: Final = "com.microsoft.pai.runtimeplugin"

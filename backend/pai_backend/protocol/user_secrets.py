@@ -16,7 +16,7 @@ from pai_backend.model.user_secret import SecretUse
 from pai_backend.model.validation import nearest
 from pai_backend.protocol.document import Document, place_of
 from pai_backend.protocol.own_fields import SECRET_ENV
-from pai_backend.protocol.position import path_text
+from pai_backend.protocol.tree import path_text
 
 
 def with_users(document: Document, values: Mapping[str, str], names: Collection[str] = ()) -> Document:

@@ -17,9 +17,8 @@ from pai_backend.model.text import Text
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.field_table import kind_of
 from pai_backend.protocol.fields import Members, Path, Reader
-from pai_backend.protocol.locate import Node, Unreadable
-from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Template, Values, values_of
+from pai_backend.protocol.tree import Node, Unreadable, shown
 
 MAX_USES: Final = 10_000
 """Lines of plugins, counted again for each role that uses them; three plugins for each of 1 000 roles are 3 000."""

@@ -15,7 +15,7 @@ from pai_backend.model.text import Text
 from pai_backend.model.user_secret import ALLOWED, LONGEST, is_secret_name, used_names
 from pai_backend.protocol import Document, place_of
 from pai_backend.protocol.plugins import KEY as PLUGINS
-from pai_backend.protocol.position import path_text
+from pai_backend.protocol.tree import path_text
 from pai_backend.protocol.user_secrets import with_users
 from pai_backend.store.grants import Act
 
