@@ -30,13 +30,10 @@ import {
 } from '../tokens';
 import { addTemplateCards } from './launcher';
 import type { ISubmitCommandOptions } from './commands';
-import {
-  addSubmitCommands,
-  importFile,
-  saveDocument,
-  submitDocument
-} from './commands';
+import { addSubmitCommands, submitDocument } from './commands';
+import { importFile } from './importing';
 import type { DocumentModel } from './model';
+import { saveDocument } from './saving';
 import type { DocumentPage } from './view';
 
 /** The first selected item of the Jupyter file browser. */
