@@ -7,7 +7,7 @@ from typing import ClassVar
 from pai_backend.api.base import ALL_VERBS, ApiHandler
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import KeepQuery
-from pai_backend.api.services.jobs import document_type
+from pai_backend.api.services.documents import document_type
 from pai_backend.api.services.templates import MAX_BYTES, DraftService, TemplateService, keep
 from pai_backend.api.template_wire import DraftList, TemplateList
 from pai_backend.model.errors import NoSuchFile, TooLarge
