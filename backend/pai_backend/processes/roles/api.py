@@ -34,8 +34,9 @@ from pai_backend.auth.jupyterhub import HubApi
 from pai_backend.auth.limits import RateLimits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
+from pai_backend.config.api import ApiSettings
 from pai_backend.config.queue_policy import policy_of
-from pai_backend.config.settings import ApiSettings, ProcessRole, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.images import ImageRule
 from pai_backend.model.account import Account
