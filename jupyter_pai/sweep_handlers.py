@@ -62,7 +62,7 @@ class SweepsHandler(AnsweringHandler):
         own = [replace(each, secrets_of=secrets_of) for each in made]
         return await self._submitted(own)
 
-    async def _submitted(self, made: list[sweeps.Member]) -> SubmittedSweep:
+    async def _submitted(self, made: list[sweeps.SweepMember]) -> SubmittedSweep:
         jobs = await sweeps.submit(await self.link.client(), made, self.log.info)
         return {"name": made[0].name.rpartition("-")[0], "jobs": len(jobs)}
 

@@ -49,7 +49,7 @@ class _Found:
     """The task that a name leads to now, and what opens it."""
 
     reached: access.Reached
-    wanted: certificates.Wanted | None
+    wanted: certificates.WantedCertificate | None
     port: int
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from jupyter_pai.errors import AWAY, ClientError, NotFound
 from jupyter_pai.terminals.frames import ERROR, EXIT, OUTPUT, REPLAY, Frame, FrameError, json_content
 from jupyter_pai.terminals.link import TerminalLink, refusal, unreadable
-from jupyter_pai.terminals.login import Login, entered
+from jupyter_pai.terminals.login import LoginCommand, entered
 from jupyter_pai.terminals.replay import CLEAR, without_queries
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
@@ -44,7 +44,7 @@ class PersistentTerminal:
     ``may_start``: there may be no such session yet. ``is_patient``: it waits also before the first connection.
     """
 
-    log_in: Callable[[], AbstractContextManager[Login]]
+    log_in: Callable[[], AbstractContextManager[LoginCommand]]
     name: str
     screen: Screen
     size: tuple[int, int]

@@ -19,7 +19,7 @@ SHARE = 20
 """Of the time, at most one part in so many is spent on adding up."""
 
 
-class BudgetLook:
+class BudgetCache:
     """The budgets as they are used now."""
 
     def __init__(

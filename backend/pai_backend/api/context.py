@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.access.broker.stock import RsaStock
 from pai_backend.access.secrecy import JobSecrets
-from pai_backend.api.budget_look import BudgetLook
+from pai_backend.api.budget_look import BudgetCache
 from pai_backend.api.changes import Changes
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.rules import LiveRules
@@ -81,7 +81,7 @@ class Granted(Protocol):
         ...
 
 
-class Grants(Protocol):
+class ServiceGrants(Protocol):
     """The part of the service proxy that the API uses."""
 
     async def grant(self, job: Job, target: Target, user: User, base_url: str, *, as_admin: bool = False) -> Granted:
@@ -172,7 +172,7 @@ class ApiContext:
     engine: Engine
     identity: Identity
     limits: RateLimits
-    proxy: Grants
+    proxy: ServiceGrants
     changes: Changes
     metrics: Metrics
     gateway: Callable[[], PublicAddress | None]
@@ -220,9 +220,9 @@ class ApiContext:
         return Snapshots(self.store, self.nodes, lambda: self.rules)
 
     @cached_property
-    def budgets(self) -> BudgetLook:
+    def budgets(self) -> BudgetCache:
         """What of each budget is used."""
-        return BudgetLook(self.store, self.clock)
+        return BudgetCache(self.store, self.clock)
 
     @cached_property
     def live_rules(self) -> LiveRules:

@@ -58,7 +58,7 @@ class SubmitQuery(Query):
     )
 
 
-class ConfigQuery(Query):
+class DocumentQuery(Query):
     """How to show a document."""
 
     masked: bool = Field(default=False, description="Mask the values of secrets, for their owner, too.")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pai_backend.engine.base import Engine
     from pai_backend.engine.local.accounts import SystemAccounts
-    from pai_backend.engine.local.retention import Folder
+    from pai_backend.engine.local.retention import TaskFolders
     from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
     from pai_backend.platform.disk_reserve import DiskReserve
@@ -94,11 +94,11 @@ class EngineProvider:
         path: Path = settings.data_dir / "task-logs"
         return path
 
-    def finished(self, settings: Any) -> Folder:
+    def finished(self, settings: Any) -> TaskFolders:
         """Directories of finished tasks, which are removed after the times and sizes of ``engine.keep_*``."""
-        from pai_backend.engine.local.retention import Folder
+        from pai_backend.engine.local.retention import TaskFolders
 
-        return Folder(self.logs(settings), COMPLETE)
+        return TaskFolders(self.logs(settings), COMPLETE)
 
     def engine(self, host: Host) -> Engine:
         """The engine; it connects to nothing yet. Raises ValueError, whose text names the key."""

@@ -29,7 +29,7 @@ from pai_backend.protocol.tree import Node, Unreadable, shown
 from pai_backend.protocol.v1 import MAX_ARGUMENT
 from pai_backend.protocol.v1_ports import IMPLICIT_PORTS
 from pai_backend.protocol.v2_extras import Extras, HivedRole
-from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, Located, Prerequisite, Prerequisites, Reading
+from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, LocatedText, Prerequisite, Prerequisites, Reading
 
 _NO_SSH = SshOptions()
 
@@ -38,8 +38,8 @@ _NO_SSH = SshOptions()
 class Deployed:
     """What the active deployment adds to one role."""
 
-    before: tuple[Located, ...] = ()
-    after: tuple[Located, ...] = ()
+    before: tuple[LocatedText, ...] = ()
+    after: tuple[LocatedText, ...] = ()
 
 
 def used_plugins(

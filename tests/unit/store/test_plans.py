@@ -53,7 +53,7 @@ MANY = Tally(all=100_000, of_users=50_000, in_reach=40_000, matching=30_000, cha
 
 def planned(which: JobFilter, matches: Matches) -> list[str]:
     """How the ways to a page would be carried out, in the order in which they are tried."""
-    order = listing.Order(listing.ORDERS[which.order], which.descending)
+    order = listing.SortOrder(listing.ORDERS[which.order], which.descending)
     ways = listing.ways(which, order, matches, MANY)
     return [plan_of(partial(Connection.execute, statement=way)) for way in ways]
 

@@ -8,7 +8,7 @@ two connections (``PersistentProtocol`` of vscode, ipc.net.ts). There a trickle 
 
 from __future__ import annotations
 
-from pai_backend.access.gateway.activity import Activity, LoginUse
+from pai_backend.access.gateway.activity import LoginActivity, LoginUse
 
 TRICKLE_BYTES = 2048
 """Both directions together; a window of VS Code in which nothing is done moves less than 1 KiB in a minute."""
@@ -25,7 +25,7 @@ class LoginUsage:
         self._bytes = 0
         self._since = float("-inf")
 
-    def grown(self, activity: Activity, now: float) -> bool:
+    def grown(self, activity: LoginActivity, now: float) -> bool:
         """Whether the login was used since the last look. ``now``: seconds of a clock that never goes back."""
         if activity.kind not in _WITH_HEARTBEATS:
             grown = activity.uses > self._uses

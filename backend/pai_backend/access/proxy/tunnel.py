@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pai_backend.access.proxy.frames import Frames
-from pai_backend.access.proxy.upstream import Side
+from pai_backend.access.proxy.upstream import TunnelSide
 
 
-class End(Protocol):
+class TunnelEnd(Protocol):
     """One end of a tunnel: a connection that is open."""
 
-    def connect(self, other: Side) -> bytes:
+    def connect(self, other: TunnelSide) -> bytes:
         """Pass all that comes to another side from now on. Returns what came before."""
         ...
 
@@ -34,7 +34,7 @@ class End(Protocol):
         ...
 
 
-async def tunnel(client: End, task: End, early: bytes, used: Callable[[], None] | None = None) -> None:
+async def tunnel(client: TunnelEnd, task: TunnelEnd, early: bytes, used: Callable[[], None] | None = None) -> None:
     """Pass bytes until either side ends, then close both. ``early`` came from the task already.
 
     Each side is read no further while the other does not take it, so neither can fill the memory. ``used`` is called
@@ -58,7 +58,7 @@ async def tunnel(client: End, task: End, early: bytes, used: Callable[[], None] 
 class _Way:
     """One direction; sees where messages are."""
 
-    def __init__(self, end: End, done: asyncio.Future[None], used: Callable[[], None] | None) -> None:
+    def __init__(self, end: TunnelEnd, done: asyncio.Future[None], used: Callable[[], None] | None) -> None:
         self._end, self._done, self._used = end, done, used
         self._frames = Frames()
         self.write: Callable[[bytes], None] = end.write if used is None else self._write

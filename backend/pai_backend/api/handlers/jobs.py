@@ -16,7 +16,7 @@ from pai_backend.api.present import summary
 from pai_backend.api.queries import (
     DEFAULT_OPENPAI_PAGE,
     DEFAULT_PAGE,
-    ConfigQuery,
+    DocumentQuery,
     ExecutionType,
     ListQuery,
     SubmitQuery,
@@ -220,12 +220,12 @@ class JobConfigHandler(JobHandler):
     @operation(
         Operation(
             "The submitted document, byte for byte.",
-            query=ConfigQuery,
+            query=DocumentQuery,
             media_type="application/json",
             raises=(NoSuchJob,),
         )
     )
-    async def get(self, job: str, query: ConfigQuery) -> None:
+    async def get(self, job: str, query: DocumentQuery) -> None:
         """The document."""
         text, media_type, is_masked = await self.jobs.document(self.user, job, mask=query.masked)
         if is_masked:

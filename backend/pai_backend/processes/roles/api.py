@@ -26,7 +26,7 @@ from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.services.login_starts import follow_login_starts
 from pai_backend.api.starting import StartingDelegate, starting_application
-from pai_backend.api.tls import Certificate, CertificateError
+from pai_backend.api.tls import CertificateError, ServerCertificate
 from pai_backend.api.wire import Check
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
@@ -280,12 +280,12 @@ def _listen(settings: Settings) -> socket.socket:
         raise RoleError(f"api.port: cannot listen on {host}:{port}: {error.strerror}") from None
 
 
-def _certificate(settings: Settings) -> Certificate | None:
+def _certificate(settings: Settings) -> ServerCertificate | None:
     tls = settings.api.tls
     if tls.certificate is None or tls.key is None:
         return None
     try:
-        return Certificate(tls.certificate, tls.key)
+        return ServerCertificate(tls.certificate, tls.key)
     except CertificateError as error:
         raise RoleError(str(error)) from None
 

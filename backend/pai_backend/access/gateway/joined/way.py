@@ -9,7 +9,7 @@ from typing import cast
 
 import asyncssh
 
-from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.joined.front import JoinedClient
 from pai_backend.access.gateway.joined.login import JoinedLogin
 from pai_backend.access.gateway.joined.upstream import JoinedUpstream
 from pai_backend.access.gateway.login import Doors
@@ -24,7 +24,7 @@ def _protocols(settings: asyncssh.SSHServerConnectionOptions, doors: Doors) -> C
     # One algorithm for each key: asyncssh sets the chosen one on the key, which all connections share.
     offered = [*_HOST_KEY_ALGORITHMS, *(_OLD_HOST_KEY_ALGORITHMS if doors.options.old_clients else ())]
     settings.server_host_keys = OrderedDict((name, settings.server_host_keys[name]) for name in offered)
-    return lambda: cast("asyncio.Protocol", Front(loop, settings))
+    return lambda: cast("asyncio.Protocol", JoinedClient(loop, settings))
 
 
 JOINED = GatewayMode(JoinedUpstream, JoinedLogin, _protocols)
