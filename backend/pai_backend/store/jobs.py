@@ -21,13 +21,11 @@ from pai_backend.store import listing, lookup, save, tagging, tally
 from pai_backend.store.base import JobFilter, JobSummary
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.database import Database
+from pai_backend.store.intent import ReleaseRequest, RestartRequest, StopRequest, TimeIsUp
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing
 from pai_backend.store.matching import Findings
-from pai_backend.store.release import ReleaseRequest
 from pai_backend.store.replace import take_over
 from pai_backend.store.repository import Repository
-from pai_backend.store.restart import RestartRequest
-from pai_backend.store.stop import StopRequest, TimeIsUp
 from pai_backend.store.submission_keys import SubmissionKey
 from pai_backend.store.writer import Writer
 
