@@ -24,7 +24,7 @@ from pai_backend.controller.notice_sending import NoticeSender
 from pai_backend.controller.notifier import Notifier
 from pai_backend.controller.posting import Poster
 from pai_backend.model.ids import JobUid
-from pai_backend.model.notification import USUAL, News, Channel
+from pai_backend.model.notification import USUAL, Channel, News
 from pai_backend.store.base import Fenced, NewEvent
 from pai_backend.store.grants import Act
 from pai_backend.store.notifications import DeliveryTarget, Notification, new_id

@@ -14,7 +14,7 @@ import pytest
 
 from pai_backend.controller.notice_bodies import mail, posted, refusal, subject, text
 from pai_backend.controller.posting import is_allowed
-from pai_backend.model.notification import News, Notice, Channel
+from pai_backend.model.notification import Channel, News, Notice
 from pai_backend.store.notifications import DeliveryTarget
 
 NOW = datetime(2026, 11, 28, 9, tzinfo=UTC)

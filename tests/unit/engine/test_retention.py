@@ -10,8 +10,8 @@ import pytest
 
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.layout import write_exit
 from pai_backend.engine.local.ledger import TaskDirectories
-from pai_backend.engine.local.records import write_exit
 from pai_backend.engine.local.retention import (
     UNUSED_S,
     Finished,

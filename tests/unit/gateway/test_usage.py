@@ -6,7 +6,7 @@ from asyncssh.constants import MSG_CHANNEL_DATA, MSG_CHANNEL_REQUEST, MSG_CHANNE
 from asyncssh.packet import Boolean, String, UInt32
 
 from pai_backend.access.gateway.activity import ChannelRequest, LoginActivity
-from pai_backend.access.gateway.usage import TRICKLE_BYTES, TRICKLE_S, LoginUsage
+from pai_backend.access.gateway.noting import TRICKLE_BYTES, TRICKLE_S, LoginUsage
 
 
 def data(count: int) -> bytes:

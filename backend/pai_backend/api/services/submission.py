@@ -34,8 +34,7 @@ from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.model.text import NO_TEXT, Text
 from pai_backend.model.user_secret import used_names
 from pai_backend.protocol import Document, place_of
-from pai_backend.protocol.kept_secrets import with_kept
-from pai_backend.protocol.user_secrets import with_users
+from pai_backend.protocol.user_secrets import with_kept, with_users
 from pai_backend.store.base import NewEvent
 from pai_backend.store.submission_keys import SubmissionKey
 

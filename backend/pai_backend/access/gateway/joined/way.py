@@ -11,9 +11,31 @@ import asyncssh
 
 from pai_backend.access.gateway.joined.front import JoinedClient
 from pai_backend.access.gateway.joined.login import JoinedLogin
-from pai_backend.access.gateway.joined.upstream import JoinedUpstream
+from pai_backend.access.gateway.joined.relay import Back
+from pai_backend.access.gateway.legs import TaskLeg
 from pai_backend.access.gateway.login import Doors
+from pai_backend.access.gateway.transport import StreamTransport
+from pai_backend.access.gateway.upstream import TaskClient, TaskConnector
 from pai_backend.access.gateway.way import GatewayMode
+from pai_backend.engine.base import Connection
+
+
+class JoinedUpstream(TaskConnector):
+    """The way to tasks, by legs that can be joined."""
+
+    async def _connected(
+        self, connection: Connection, settings: asyncssh.SSHClientConnectionOptions, client: TaskClient
+    ) -> TaskLeg:
+        settings.waiter = None  # each leg has its own
+        back = Back(asyncio.get_running_loop(), settings, client)
+        StreamTransport(connection, back).start()
+        try:
+            await back.ready()
+        except BaseException:
+            back.abort()
+            raise
+        return back
+
 
 _HOST_KEY_ALGORITHMS = (b"ssh-ed25519", b"rsa-sha2-256")  # of RFC 8332's two for RSA the recommended one
 _OLD_HOST_KEY_ALGORITHMS = (b"ecdsa-sha2-nistp256",)
