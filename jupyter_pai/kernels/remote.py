@@ -39,7 +39,6 @@ SHUTDOWN_S = 10.0
 LACKED_MEMORY = (
     "The kernel was killed because its task has used up its memory. Use less of it, or give the job more (memoryMB)."
 )
-NOISE_BYTES = 256 * 1024
 BOOTSTRAP = (
     "import json,sys;r=json.loads(sys.stdin.buffer.readline());"
     "n={'__name__':'plug'};exec(compile(r['program']['plug.py'],'plug','exec'),n);n['main'](r)"
