@@ -119,7 +119,9 @@ async def test_use_is_what_usage_says_and_a_second_setting_changes_it(site: ApiS
     assert datetime.fromisoformat(month["ends"]) - datetime.fromisoformat(month["begins"]) >= timedelta(days=28)
     async with site.client(ROOT) as client:
         text = text_of((await client.get(PATH)).json())
-    assert ["user", "alice", "6", "GPU", "hours", "6.0", "used", "up"] in [line.split()[1:9] for line in text.splitlines()]
+    assert ["user", "alice", "6", "GPU", "hours", "6.0", "used", "up"] in [
+        line.split()[1:9] for line in text.splitlines()
+    ]
 
 
 @pytest.mark.asyncio
