@@ -34,6 +34,7 @@ _CONTEXT.set_forkserver_preload(
         "pai_backend.access.gateway.joined.way",
         "pai_backend.access.gateway.joined.login",
         "pai_backend.store.sqlite",
+        "tests.support.written_schema",
         "tornado.platform.asyncio",
         "jupyter_pai.cli",
         "jupyter_pai.sync",
