@@ -15,7 +15,7 @@ from pai_backend.model.accounting import By, Period, Total, changes, stay_of, to
 from pai_backend.model.job import Job, Phase
 from pai_backend.model.node import Placement
 from pai_backend.store.accounting import Change, note, periods
-from pai_backend.store.people_tables import metadata
+from pai_backend.store.tables import stays
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 
 START = datetime(2026, 11, 25, 22, 0, tzinfo=UTC)
@@ -59,7 +59,7 @@ def step(job: Job, index: int, phase: Phase, place: Placement | None, cluster: s
 def written(groups: Sequence[Sequence[Change]], end: datetime) -> list[Period]:
     """What the database holds when each group is a transaction."""
     engine = create_engine("sqlite://")
-    metadata.create_all(engine)
+    stays.create(engine)  # the others take a tenth of a second for each example
     for group in groups:
         with engine.begin() as conn:
             note(conn, group)
