@@ -17,7 +17,7 @@ from pai_backend.api.routes import ROUTES
 
 log = logging.getLogger(__name__)
 
-_RULES = [tornado.web.URLSpec(route.pattern, route.handler) for route in ROUTES]
+_RULES = [tornado.routing.URLSpec(route.pattern, route.handler) for route in ROUTES]
 """Compiled with the module, which the supervisor imports once for all its children: each starts 0.1 s sooner."""
 
 PING_S = 30  # seconds between pings on idle WebSockets; proxies in front cut silent ones after 60 by habit
