@@ -11,6 +11,7 @@ import {
   folderOf,
   gpuChoices,
   gpusByType,
+  gpusOf,
   shareOf
 } from '../src/form/pickers';
 import { recentImages, remember } from '../src/form/recent';
@@ -228,10 +229,13 @@ describe('fields', () => {
       { value: '4', note: 'free on 0 nodes' }
     ]);
     const v2 = { resourcePerInstance: { gpu: 2 } };
-    expect(shareOf(use, v2, 'memoryMb')).toEqual({ gpus: 2, share: 32768 });
-    expect(shareOf(use, { gpuNumber: 2 }, 'cpus')?.share).toBe(8);
-    expect(shareOf(use, { gpuNumber: 8 }, 'cpus')).toBeNull();
-    expect(shareOf(use, { gpuNumber: 0 }, 'cpus')).toBeNull();
+    expect(shareOf(use, gpusOf(v2), 'memoryMb')).toEqual({
+      gpus: 2,
+      share: 32768
+    });
+    expect(shareOf(use, gpusOf({ gpuNumber: 2 }), 'cpus')?.share).toBe(8);
+    expect(shareOf(use, 8, 'cpus')).toBeNull();
+    expect(shareOf(use, 0, 'cpus')).toBeNull();
   });
 
   it('know the folder of the storage that is typed in, and images used before', () => {

@@ -28,8 +28,8 @@ export interface IPickContext {
   readonly use: IClusterUse | null;
   /** Images that were used before in this browser. */
   readonly images: readonly string[];
-  /** The task role that is shown; null on other pages. */
-  readonly role?: Json;
+  /** GPUs of a task of the role that is shown; none on other pages. */
+  readonly gpus?: number;
   /** Names in a folder of the backend's storage; folders end with a slash. None when it cannot be listed. */
   readonly names: (folder: string) => Promise<readonly string[]>;
   /** Let the user choose a file or folder of the Jupyter server; null when cancelled. */
@@ -185,16 +185,20 @@ export function gpuChoices(
   });
 }
 
-/** What of a node belongs to the GPUs of a role: the least among the nodes that have so many. */
-export function shareOf(
-  use: IClusterUse | null,
-  role: Json | undefined,
-  of: 'cpus' | 'memoryMb'
-): { gpus: number; share: number } | null {
+/** GPUs of a task of a role; 0 where it says none. */
+export function gpusOf(role: Json | undefined): number {
   const asked =
     memberOf(role, 'gpuNumber') ??
     memberOf(memberOf(role, 'resourcePerInstance'), 'gpu');
-  const gpus = typeof asked === 'number' ? asked : 0;
+  return typeof asked === 'number' ? asked : 0;
+}
+
+/** What of a node belongs to so many GPUs: the least among the nodes that have them. */
+export function shareOf(
+  use: IClusterUse | null,
+  gpus: number,
+  of: 'cpus' | 'memoryMb'
+): { gpus: number; share: number } | null {
   const shares = openNodes(use)
     .filter(node => gpus > 0 && node.gpus >= gpus)
     .map(node => Math.floor((node[of] * gpus) / node.gpus));
@@ -230,8 +234,8 @@ function Gpus(props: IWidgetProps): JSX.Element {
 /** CPUs or memory, with what belongs to the role's GPUs. */
 function share(of: 'cpus' | 'memoryMb') {
   return function Share(props: IWidgetProps): JSX.Element {
-    const { use, trans, role } = contextOf(props);
-    const found = shareOf(use, role, of);
+    const { use, trans, gpus } = contextOf(props);
+    const found = shareOf(use, gpus ?? 0, of);
     const choices = found
       ? [
           {

@@ -53,7 +53,7 @@ export interface IDocumentState {
   readonly check: Check;
   /** The dialect the backend found; empty when it found none. */
   readonly dialect: string;
-  /** The name the document gives the job. */
+  /** The name the document gives the job, as it was when it was checked last. */
   readonly documentName: string;
   readonly faults: readonly IFault[];
   readonly warnings: readonly IDocumentWarning[];
@@ -144,7 +144,8 @@ export class DocumentModel implements IDisposable {
   edit(text: string): void {
     if (text !== this._state.text) {
       const dirty = text !== this._clean && text.trim() !== '';
-      this._replace({ text, dirty });
+      const { documentName } = this._state;
+      this._replace({ text, dirty, documentName });
       if (this._isDrafted) {
         void this._draftRest.invoke();
       }

@@ -6,7 +6,6 @@ import type { IEditorServices } from '@jupyterlab/codeeditor';
 import { CodeEditor, CodeEditorWrapper } from '@jupyterlab/codeeditor';
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { Panel } from '@lumino/widgets';
-import * as React from 'react';
 import { ModelView } from '../components';
 import type { FormModel } from '../form/model';
 import { FormPane } from '../form/pane';
@@ -78,7 +77,7 @@ export class DocumentTwin extends Panel {
       }
     });
     this._editor.addClass('jp-pai-Document-editor');
-    const pane = new ModelView(shown => <FormPane {...shown} />, {
+    const pane = new ModelView(FormPane, {
       model: form,
       document: model,
       trans,
@@ -95,7 +94,6 @@ export class DocumentTwin extends Panel {
     pane.addClass('jp-pai-Form');
     this.addWidget(pane);
     this.addWidget(this._editor);
-    model.changed.connect(pane.update, pane);
     form.changed.connect(this._mask, this);
     this._editor.model.sharedModel.changed.connect(this._edited, this);
     model.changed.connect(this._follow, this);
