@@ -11,6 +11,7 @@ import {
   isCollection,
   isMap,
   isNode,
+  isPair,
   isScalar,
   isSeq,
   parseDocument,
@@ -195,6 +196,21 @@ function isPlain(document: Document): boolean {
   return found;
 }
 
+/** Let all that ends or begins at an offset or behind it stand so many characters further on. */
+function moveOn(node: unknown, from: number, by: number): void {
+  if (isPair(node)) {
+    moveOn(node.key, from, by);
+    moveOn(node.value, from, by);
+  } else if (isNode(node) && node.range && node.range[2] >= from) {
+    const [start, end, rest] = node.range;
+    const moved = (at: number) => (at < from ? at : at + by);
+    node.range = [moved(start), moved(end), moved(rest)];
+    if (isCollection(node)) {
+      node.items.forEach(item => moveOn(item, from, by));
+    }
+  }
+}
+
 /**
  * Read a text in which one scalar of another was replaced, by its item alone; nothing where that is not certain to
  * give what reading all of it gives.
@@ -228,12 +244,6 @@ export function follow(
   }
   const { type, source, value: meant } = made;
   Object.assign(nodeAt(read.document, path)!, { type, source, value: meant });
-  visit(read.document, {
-    Node: (_, node) => {
-      node.range = node.range?.map(at =>
-        at < to ? at : at + more
-      ) as Ranged['range'];
-    }
-  });
+  moveOn(read.document.contents, to, more);
   last = { ...read, text: changed, value: after };
 }
