@@ -1,4 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import { FormComponent } from '@jupyterlab/ui-components';
 import * as React from 'react';
 import { act } from 'react-dom/test-utils';
 import type { Root } from 'react-dom/client';
@@ -34,6 +35,13 @@ import { replacement } from '../src/submit/twin';
 import type { IClusterUse } from '../src/types';
 import { FakeServer, json } from './fake_server';
 import { fault, until } from './wire';
+
+// As it is, and counted.
+jest.mock('@jupyterlab/ui-components', () => {
+  const lab = jest.requireActual<object>('@jupyterlab/ui-components');
+  const real = (lab as { FormComponent: () => JSX.Element }).FormComponent;
+  return { ...lab, FormComponent: jest.fn(real) };
+});
 
 const trans = nullTranslator.load('jupyter_pai');
 
@@ -421,16 +429,18 @@ describe('the form', () => {
       host.remove();
     });
 
+    const context = {
+      images: [],
+      browse: null,
+      browseStorage: () => Promise.resolve(null),
+      names: () => Promise.resolve([])
+    };
+
     const draw = () =>
       act(() =>
         root.render(
           <FormView
-            context={{
-              images: [],
-              browse: null,
-              browseStorage: () => Promise.resolve(null),
-              names: () => Promise.resolve([])
-            }}
+            context={context}
             id="f"
             language="en"
             model={model}
@@ -471,6 +481,29 @@ describe('the form', () => {
         input.dispatchEvent(new Event('input', { bubbles: true }));
       });
       expect(document_.state.text).toBe(TEXT.replace('"train"', '"other"'));
+    });
+
+    it('renders only the field that is typed in', async () => {
+      await load(TEXT);
+      draw();
+      act(() => button('Task roles').click());
+      const area = host.querySelector('textarea') as HTMLTextAreaElement;
+      const rendered = jest.mocked(FormComponent);
+      const setter = Object.getOwnPropertyDescriptor(
+        HTMLTextAreaElement.prototype,
+        'value'
+      )?.set;
+      for (const typed of ['xy', 'xyz']) {
+        rendered.mockClear();
+        act(() => {
+          setter?.call(area, typed);
+          area.dispatchEvent(new Event('input', { bubbles: true }));
+          draw();
+        });
+        expect(document_.state.text).toBe(TEXT.replace('"x"', `"${typed}"`));
+        const fields = rendered.mock.calls.map(([{ formData }]) => formData);
+        expect(fields).toEqual([{ command: typed }]);
+      }
     });
 
     it('adds and removes roles', async () => {

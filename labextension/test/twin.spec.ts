@@ -1,5 +1,6 @@
 import { readFileSync } from 'fs';
 import { join } from 'path';
+import type * as Yaml from 'yaml';
 import { parseDocument } from 'yaml';
 import type { Json, Path } from '../src/form/paths';
 import {
@@ -22,7 +23,7 @@ import {
 
 // As it is, and counted.
 jest.mock('yaml', () => {
-  const yaml = jest.requireActual<typeof import('yaml')>('yaml');
+  const yaml = jest.requireActual<typeof Yaml>('yaml');
   return { ...yaml, parseDocument: jest.fn(yaml.parseDocument) };
 });
 

@@ -80,13 +80,13 @@ const PartField = React.memo((props: IFieldProps): JSX.Element => {
   return (
     <FormComponent
       experimental_defaultFormStateBehavior={NO_DEFAULTS}
-      extraErrors={extra as never}
+      extraErrors={extra}
       fields={fields as never}
       formContext={context}
-      formData={data as never}
+      formData={data}
       idPrefix={id}
       noHtml5Validate
-      onChange={event => put(name, memberOf(event.formData as Json, name))}
+      onChange={event => put(name, memberOf(event.formData, name))}
       schema={shown}
       showErrorList={false}
       tagName={Frameless}

@@ -34,7 +34,9 @@ export function isList(value: unknown): value is readonly Json[] {
 }
 
 /** Whether it has no parts. */
-export function isScalarValue(value: Json): boolean {
+export function isScalarValue(
+  value: Json
+): value is null | boolean | number | string {
   return value === null || typeof value !== 'object';
 }
 

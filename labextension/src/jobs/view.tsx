@@ -138,7 +138,8 @@ function JobRows(props: IListProps): JSX.Element {
         <JobRow
           commands={commands}
           job={job}
-          key={job.uid}
+          // One that comes to the first has another row: a row out of sight does not move through those in sight.
+          key={`${job.uid} ${job.state === 'WAITING'}`}
           model={model}
           selected={job.uid === selected}
           shares={shares}
