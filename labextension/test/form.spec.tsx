@@ -32,6 +32,7 @@ import {
 import { errorsBelow, FormView } from '../src/form/view';
 import { DocumentModel } from '../src/submit/model';
 import { replacement } from '../src/submit/twin';
+import { Verdict } from '../src/submit/verdict';
 import type { IClusterUse } from '../src/types';
 import { FakeServer, json } from './fake_server';
 import { fault, until } from './wire';
@@ -504,6 +505,34 @@ describe('the form', () => {
         const fields = rendered.mock.calls.map(([{ formData }]) => formData);
         expect(fields).toEqual([{ command: typed }]);
       }
+    });
+
+    it('has a verdict below that keeps its height while the text is checked', async () => {
+      const height = jest
+        .spyOn(HTMLElement.prototype, 'offsetHeight', 'get')
+        .mockReturnValue(80);
+      const verdict = () =>
+        act(() =>
+          root.render(
+            <Verdict
+              form={model}
+              jump={() => undefined}
+              language="en"
+              model={document_}
+              trans={trans}
+            />
+          )
+        );
+      server.on('POST trial', () => json({ outcome: 'starts', waiting: null }));
+      await load(TEXT);
+      await until(() => document_.state.trial !== null);
+      verdict();
+      document_.edit(TEXT.replace('"train"', '"typed"'));
+      height.mockReturnValue(30);
+      verdict();
+      expect(host.textContent).toContain('Checking…');
+      expect((host.firstChild as HTMLElement).style.minHeight).toBe('80px');
+      height.mockRestore();
     });
 
     it('adds and removes roles', async () => {
