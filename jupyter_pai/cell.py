@@ -80,7 +80,7 @@ class MagicCell(Output):
         """Keep the text."""
         self._results.append(Shown(text))
 
-    def job(self, client: Client, job: JobDetail, why: str = "") -> None:
+    def job(self, client: Client, job: JobDetail) -> None:
         """Keep a live view."""
         self._results.append(JobView(client.api.endpoint, job))
 

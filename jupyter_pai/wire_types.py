@@ -189,18 +189,6 @@ class Holder(TypedDict):
     until: str | None
 
 
-class IdleWire(TypedDict):
-    """The idle clock of a job with an `idleTimeout`."""
-
-    timeoutS: int
-    since: str | None
-    usedBy: str | None
-    stopAt: str | None
-    warned: bool
-    unread: dict[str, str]
-    sentence: str
-
-
 class ImageAuth(TypedDict):
     """Credentials of a registry as the document gives them: texts may hold ``<% $secrets.x %>`` tags, never values."""
 
@@ -295,14 +283,6 @@ class MovedJob(TypedDict):
     was: int
 
 
-class MovedJobs(TypedDict):
-    """The jobs that have changed places; none when they stood as asked already."""
-
-    status: int
-    message: str
-    jobs: list[MovedJob]
-
-
 class NodeUseWire(TypedDict):
     """A node and what of it is in use."""
 
@@ -393,14 +373,6 @@ class ProxyAddress(TypedDict):
     baseUrl: str
 
 
-class Released(TypedDict):
-    """What is released now."""
-
-    status: int
-    message: str
-    tasks: list[str]
-
-
 Resource: TypeAlias = Literal["gpu", "cpu"]
 
 
@@ -435,13 +407,6 @@ class RunningJob(TypedDict):
     tasks: int
     gpus: int
     opportunistic: bool
-
-
-class Said(TypedDict):
-    """OpenPAI's answer to a change."""
-
-    status: int
-    message: str
 
 
 class Scheduling(TypedDict):
@@ -513,41 +478,6 @@ class StorageMount(TypedDict):
     mountPath: str
 
 
-class Summary(TypedDict):
-    """A row of the job list."""
-
-    uid: str
-    id: str
-    name: str
-    username: str
-    alias: str
-    state: State
-    phase: Phase
-    why: str
-    virtualCluster: str
-    submissionTime: str
-    launchedTime: str | None
-    completedTime: str | None
-    retries: int
-    totalTaskNumber: int
-    totalGpuNumber: int
-    exitStatus: int | None
-    warnings: int
-    gpuTypes: list[str]
-
-
-class TaskExitWire(TypedDict):
-    """How a task ended."""
-
-    status: int
-    code: int | None
-    signal: int | None
-    reason: str
-    message: str
-    phrase: str
-    remedy: str
-
-
 class TaskRole(TypedDict):
     """A group of equal tasks."""
 
@@ -568,28 +498,6 @@ class TaskRole(TypedDict):
     pinnedCellId: str | None
     affinityGroup: str | None
     withinOneCell: str | None
-
-
-class TaskWire(TypedDict):
-    """A task of the current attempt."""
-
-    uid: str
-    role: str
-    index: int
-    alias: str
-    attempt: int
-    state: State
-    phase: Phase
-    node: str | None
-    address: str | None
-    gpus: list[int]
-    gpuType: str
-    ports: dict[str, list[int]]
-    startedTime: str | None
-    completedTime: str | None
-    exit: TaskExitWire | None
-    keptUntil: str | None
-    sshCommand: str
 
 
 class TemplateWords(TypedDict):
@@ -870,6 +778,19 @@ class GroupFigures(TypedDict):
     grown: int
 
 
+class IdleWire(TypedDict):
+    """The idle clock of a job with an `idleTimeout`."""
+
+    timeoutS: int
+    since: str | None
+    usedBy: str | None
+    stopAt: str | None
+    warned: bool
+    unread: dict[str, str]
+    sentence: str
+    sentenceWording: Wording | None
+
+
 class ImageShown(TypedDict):
     """An image of the machine that runs the tasks."""
 
@@ -903,6 +824,7 @@ class JobExit(TypedDict):
     cause: StopCause | None
     role: str | None
     index: int | None
+    wording: Wording | None
 
 
 class JobSpec(TypedDict):
@@ -954,11 +876,30 @@ class Lack(TypedDict):
     others: int
 
 
-class RoleWire(TypedDict):
-    """A role and its tasks."""
+class MovedJobs(TypedDict):
+    """The jobs that have changed places; none when they stood as asked already."""
 
-    name: str
-    taskStatuses: list[TaskWire]
+    status: int
+    message: str
+    wording: Wording | None
+    jobs: list[MovedJob]
+
+
+class Released(TypedDict):
+    """What is released now."""
+
+    status: int
+    message: str
+    wording: Wording | None
+    tasks: list[str]
+
+
+class Said(TypedDict):
+    """OpenPAI's answer to a change."""
+
+    status: int
+    message: str
+    wording: Wording | None
 
 
 class ServiceWire(TypedDict):
@@ -984,6 +925,43 @@ class SshEntry(TypedDict):
     state: State
     reachable: bool
     ports: dict[str, int]
+
+
+class Summary(TypedDict):
+    """A row of the job list."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    alias: str
+    state: State
+    phase: Phase
+    why: str
+    whyWording: Wording | None
+    virtualCluster: str
+    submissionTime: str
+    launchedTime: str | None
+    completedTime: str | None
+    retries: int
+    totalTaskNumber: int
+    totalGpuNumber: int
+    exitStatus: int | None
+    warnings: int
+    gpuTypes: list[str]
+
+
+class TaskExitWire(TypedDict):
+    """How a task ended."""
+
+    status: int
+    code: int | None
+    signal: int | None
+    reason: str
+    message: str
+    wording: Wording | None
+    phrase: str
+    remedy: str
 
 
 class TaskMetrics(TypedDict):
@@ -1019,6 +997,28 @@ class TaskUseRows(TypedDict):
 
     data: list[TaskUseRow]
     sampleS: float
+
+
+class TaskWire(TypedDict):
+    """A task of the current attempt."""
+
+    uid: str
+    role: str
+    index: int
+    alias: str
+    attempt: int
+    state: State
+    phase: Phase
+    node: str | None
+    address: str | None
+    gpus: list[int]
+    gpuType: str
+    ports: dict[str, list[int]]
+    startedTime: str | None
+    completedTime: str | None
+    exit: TaskExitWire | None
+    keptUntil: str | None
+    sshCommand: str
 
 
 class TemplateWire(TypedDict):
@@ -1098,10 +1098,12 @@ class Why(TypedDict):
     state: State
     phase: Phase
     sentence: str
+    sentenceWording: Wording | None
     waiting: Waiting | None
     asOf: str | None
     current: bool
     doubt: str
+    doubtWording: Wording | None
 
 
 class BudgetList(TypedDict):
@@ -1143,47 +1145,6 @@ class ImageList(TypedDict):
     mostBytes: int | None
 
 
-class JobDetail(TypedDict):
-    """Everything about one job."""
-
-    uid: str
-    id: str
-    name: str
-    username: str
-    alias: str
-    state: State
-    phase: Phase
-    why: str
-    virtualCluster: str
-    submissionTime: str
-    launchedTime: str | None
-    completedTime: str | None
-    retries: int
-    totalTaskNumber: int
-    totalGpuNumber: int
-    exitStatus: int | None
-    address: str
-    warnings: list[DocumentWarning]
-    dialect: str
-    description: str
-    image: str
-    sweep: str
-    notebook: str
-    attempt: int
-    stopReason: str
-    exit: JobExit | None
-    retryDetails: RetryDetails
-    version: int
-    sshCommand: str
-    taskRoles: list[RoleWire]
-    services: list[ServiceWire]
-    endAt: str | None
-    ruleWarning: str
-    idle: IdleWire | None
-    doubt: str
-    outputPath: str
-
-
 class JobMetrics(TypedDict):
     """What the tasks of a job used."""
 
@@ -1209,6 +1170,13 @@ class Report(TypedDict):
     left: list[str]
     fates: list[Fate]
     course: list[Point]
+
+
+class RoleWire(TypedDict):
+    """A role and its tasks."""
+
+    name: str
+    taskStatuses: list[TaskWire]
 
 
 class SshAnswer(TypedDict):
@@ -1238,3 +1206,47 @@ class Comparison(TypedDict):
 
     configs: tuple[str, str]
     reports: tuple[Report, Report]
+
+
+class JobDetail(TypedDict):
+    """Everything about one job."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    alias: str
+    state: State
+    phase: Phase
+    why: str
+    whyWording: Wording | None
+    virtualCluster: str
+    submissionTime: str
+    launchedTime: str | None
+    completedTime: str | None
+    retries: int
+    totalTaskNumber: int
+    totalGpuNumber: int
+    exitStatus: int | None
+    address: str
+    warnings: list[DocumentWarning]
+    dialect: str
+    description: str
+    image: str
+    sweep: str
+    notebook: str
+    attempt: int
+    stopReason: str
+    exit: JobExit | None
+    retryDetails: RetryDetails
+    version: int
+    sshCommand: str
+    taskRoles: list[RoleWire]
+    services: list[ServiceWire]
+    endAt: str | None
+    ruleWarning: str
+    ruleWarningWording: Wording | None
+    idle: IdleWire | None
+    doubt: str
+    doubtWording: Wording | None
+    outputPath: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from jupyter_pai import backend_words, help_text
+from jupyter_pai import help_text
 from jupyter_pai.commands import simulated, usage
 from jupyter_pai.commands.cells import CELL
 from jupyter_pai.magics import HELP, IN_NOTEBOOKS
@@ -100,7 +100,6 @@ def words() -> Iterator[str]:
         yield from (verb.summary, verb.details, *(argument.help for argument in verb.arguments))
     yield from (*GROUPS.values(), HELP)
     yield from (*help_text.COMPLAINTS, "positional arguments", "options", "show this help message and exit")
-    yield from (*backend_words.ANSWERS, *backend_words.FACTS)
     states = get_args(State)
     yield from (*states, *(state.lower() for state in states if state in ("SUCCEEDED", "FAILED", "STOPPED")))
     yield from (*get_args(Phase), "recorded", "in force", "past", "skipped")

@@ -46,6 +46,7 @@ from pai_backend.model.budget import BudgetUse
 from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
 from pai_backend.model.labels import NodeRule
+from pai_backend.model.text import Text
 from pai_backend.model.vc_rules import KeptRules
 from pai_backend.scheduling.jobs.history import History
 from pai_backend.scheduling.queue import Policy
@@ -259,7 +260,7 @@ class Reconciler:
                     if recalled is not None:
                         found += [(job.uid, event) for event in job_events(recalled)]
                         continue
-                    message = "the engine no longer knows this task"
+                    message = Text("the engine no longer knows this task")
                     gone = TaskExit(code=None, reason="lost", message=message, causer=Causer.PLATFORM, at=self._clock())
                     found.append((job.uid, TaskExited(task.uid, gone)))
         return found

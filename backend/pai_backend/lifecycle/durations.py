@@ -13,6 +13,7 @@ from typing import Final
 
 from pai_backend.model.duration import duration_text
 from pai_backend.model.job import Desired, Job
+from pai_backend.model.text import Text
 from pai_backend.model.vc_rules import LEAST_LEFT, LongestRun
 
 MOST_NOTICE: Final = timedelta(minutes=15)
@@ -33,9 +34,11 @@ class End:
     @property
     def sentence(self) -> str:
         """Why the job was stopped."""
-        whose = "its maxDuration" if self.is_own else "the longest run in its virtual cluster"
-        how_long = "longer than " if self.is_put_off else ""
-        return f"it has run for {how_long}{duration_text(int(self.after.total_seconds()))}, {whose}"
+        whose = Text("its maxDuration") if self.is_own else Text("the longest run in its virtual cluster")
+        time = duration_text(int(self.after.total_seconds()))
+        if self.is_put_off:
+            return Text("it has run for longer than {time}, {limit}", time=time, limit=whose)
+        return Text("it has run for {time}, {limit}", time=time, limit=whose)
 
 
 def end_of(job: Job, longest_run: LongestRun | None) -> End | None:
@@ -65,5 +68,9 @@ def notice(end: End) -> timedelta:
 
 def warning(end: End) -> str:
     """What the owner is told before the end."""
-    what = "its maxDuration is over" if end.is_own else "that is the longest run in its virtual cluster"
-    return f"This job is stopped at {end.at:%Y-%m-%d %H:%M:%S} UTC: {what}. Save what it has done so far."
+    what = Text("its maxDuration is over") if end.is_own else Text("that is the longest run in its virtual cluster")
+    return Text(
+        "This job is stopped at {time} UTC: {reason}. Save what it has done so far.",
+        time=f"{end.at:%Y-%m-%d %H:%M:%S}",
+        reason=what,
+    )

@@ -15,6 +15,7 @@ from typing import Literal
 
 from pai_backend.model.accounting import HOUR_US
 from pai_backend.model.spec import JobSpec
+from pai_backend.model.text import NO_TEXT, Text, in_sentences
 
 WARN_PERCENT = 80
 """From this share on its users are warned, unless the budget has another."""
@@ -69,10 +70,17 @@ class Scope:
     group: str = ""
     virtual_cluster: str = ""
 
+    @property
+    def text(self) -> Text:
+        """Whose use counts, in words."""
+        subject = Text("user {user}", user=self.user) if self.user else Text("group {group}", group=self.group)
+        cluster = Text("virtual cluster {vc}", vc=self.virtual_cluster)
+        if not (self.user or self.group):
+            return cluster if self.virtual_cluster else NO_TEXT
+        return Text("{subject} in the {cluster}", subject=subject, cluster=cluster) if self.virtual_cluster else subject
+
     def __str__(self) -> str:
-        subject = f"user {self.user}" if self.user else f"group {self.group}" if self.group else ""
-        cluster = f"virtual cluster {self.virtual_cluster}" if self.virtual_cluster else ""
-        return f"{subject} in the {cluster}" if subject and cluster else subject or cluster
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +173,7 @@ def held_up(claims: Iterable[Claim], user: str, spec: JobSpec) -> str:
     for claim in claims:
         if claim.concerns(user, spec):
             return used_up_text(claim)
-    return ""
+    return NO_TEXT
 
 
 HELD = "budget used up"
@@ -176,27 +184,74 @@ def used_up_text(claim: Claim) -> str:
     """Why no job that the budget concerns starts, and what would help."""
     budget, end = claim.budget, claim.window.end
     vc = budget.scope.virtual_cluster
-    who = f"an administrator or a manager of {vc}" if vc else "an administrator"
-    again = f"it begins again on {end:%Y-%m-%d} (UTC), or when" if end is not None else "jobs start again when"
-    return f"{HELD}: the {name(claim)} is {_amount(budget)}, and all of it is used; {again} {who} raises it"
+    who = Text("an administrator or a manager of {vc}", vc=vc) if vc else Text("an administrator")
+    if end is None:
+        return Text(
+            "budget used up: the {budget} is {amount}, and all of it is used; jobs start again when {who} raises it",
+            budget=name(claim),
+            amount=_amount(budget),
+            who=who,
+        )
+    return Text(
+        "budget used up: the {budget} is {amount}, and all of it is used; it begins again on {day} (UTC), or when "
+        "{who} raises it",
+        budget=name(claim),
+        amount=_amount(budget),
+        day=f"{end:%Y-%m-%d}",
+        who=who,
+    )
 
 
 def near_text(each: BudgetUse) -> str:
     """How much is used of a budget that is near its end, or used up."""
     budget, end = each.claim.budget, each.claim.window.end
-    said = f"{hours_text(each.used_us)} of {_amount(budget)} of the {name(each.claim)} are used."
-    if each.level is Level.USED_UP:
-        then = f" before {end:%Y-%m-%d} (UTC)" if end is not None else ""
-        return f"{said} No other job starts{then}, unless the budget is raised; running jobs go on."
-    return f"{said} When all are used, jobs wait; running jobs go on."
+    said = Text(
+        "{used} of {amount} of the {budget} are used.",
+        used=hours_text(each.used_us),
+        amount=_amount(budget),
+        budget=name(each.claim),
+    )
+    if each.level is not Level.USED_UP:
+        then = Text("When all are used, jobs wait; running jobs go on.")
+    elif end is None:
+        then = Text("No other job starts, unless the budget is raised; running jobs go on.")
+    else:
+        then = Text(
+            "No other job starts before {day} (UTC), unless the budget is raised; running jobs go on.",
+            day=f"{end:%Y-%m-%d}",
+        )
+    return in_sentences([said, then])
 
 
 def name(claim: Claim) -> str:
     """The budget in words, without its amount."""
     budget, begin = claim.budget, claim.window.begin
-    when = f"for {begin:%B %Y}" if budget.per is Per.MONTH else f"since {begin:%Y-%m-%d}"
-    return f"budget of the {budget.scope} {when}"
+    if budget.per is Per.TOTAL:
+        return Text("budget of the {whose} since {day}", whose=budget.scope.text, day=f"{begin:%Y-%m-%d}")
+    month = Text("{month} {year}", month=_MONTHS[begin.month - 1], year=begin.year)
+    return Text("budget of the {whose} for {month}", whose=budget.scope.text, month=month)
 
 
-def _amount(budget: Budget) -> str:
-    return f"{hours_text(budget.limit_us)} {budget.resource.upper()} hours"
+def _amount(budget: Budget) -> Text:
+    hours = hours_text(budget.limit_us)
+    return (
+        Text("{hours} GPU hours", hours=hours)
+        if budget.resource is Resource.GPU
+        else Text("{hours} CPU hours", hours=hours)
+    )
+
+
+_MONTHS = (
+    Text("January"),
+    Text("February"),
+    Text("March"),
+    Text("April"),
+    Text("May"),
+    Text("June"),
+    Text("July"),
+    Text("August"),
+    Text("September"),
+    Text("October"),
+    Text("November"),
+    Text("December"),
+)

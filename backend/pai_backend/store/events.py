@@ -20,6 +20,7 @@ from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, State
 from pai_backend.model.text import Text
+from pai_backend.model.wording import with_wordings
 from pai_backend.store import audit
 from pai_backend.store.base import NewEvent, Sight
 from pai_backend.store.lookup import no_such_job
@@ -71,7 +72,7 @@ def rows_of(uid: JobUid, user: str, last_seq: int, new: Sequence[NewEvent], at: 
             "seq": seq,
             "at": at,
             "type": event.type,
-            "payload": to_json(dict(event.payload)).decode(),
+            "payload": to_json(with_wordings(event.payload)).decode(),
         }
         for seq, event in enumerate(new, last_seq + 1)
     ]

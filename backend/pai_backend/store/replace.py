@@ -166,8 +166,10 @@ class Takeover:
         conn.execute(_RENAME, {**names, "uid_": earlier.uid})
         told = [NewEvent("job.replaced", {"by": new.uid, "name": name, "was": earlier.name})]
         if not earlier.state.final and earlier.desired is not Desired.STOP:
-            what = "its name" if earlier.name == new.name else f"the workspace name {new.spec.address}"
-            reason = f"replaced by another job of {what}"
+            what = Text("its name")
+            if earlier.name != new.name:
+                what = Text("the workspace name {address}", address=new.spec.address)
+            reason = Text("replaced by another job of {name}", name=what)
             renamed = renamed.model_copy(
                 update={"desired": Desired.STOP, "stop_reason": reason, "stop_cause": StopCause.USER}
             )
@@ -192,7 +194,7 @@ def _refuse_called(address: str, job: Job) -> NoReturn:
 def _after(submission: save.Submission, earlier: Job) -> save.Submission:
     """The submission as one that waits until the earlier job has ended."""
     job = submission.job
-    why = f"waits until {earlier.id}, which it replaces, has ended"
+    why = Text("waits until {job}, which it replaces, has ended", job=earlier.id)
     job = job.model_copy(update={"replaces": earlier.uid, "why": why})
     return replace(submission, job=job, values={**submission.values, **changing_values(job)})
 

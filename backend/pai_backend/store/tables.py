@@ -75,6 +75,8 @@ jobs = Table(
     Column("rest", Text, nullable=False),
     # A JSON list, as the tags are; empty for jobs that an earlier version saved last and that held no GPU.
     Column("gpu_types", Text, nullable=False, server_default=text("'[]'")),
+    # How ``why`` was made, as JSON; empty where it has no template, and of jobs that an earlier version saved last.
+    Column("why_wording", Text, nullable=False, server_default=text("''")),
     # Name first: a group of submits is checked by ``name IN (…)`` over all users at once.
     UniqueConstraint("name", "username"),
     # All that lists filter and order by, so that any filter is looked for without a look at the wide rows.

@@ -48,6 +48,11 @@ export interface components {
             readonly completedTime: string | null;
             /** @description Why a later attempt followed; empty for the latest. */
             readonly retryReason: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly retryReasonWording: components["schemas"]["Wording"] | null;
             /** @description By role, index and `attempt`; a retried task has several. */
             readonly runs: readonly components["schemas"]["TaskWire"][];
         };
@@ -459,6 +464,11 @@ export interface components {
             };
             /** @description The warning, or what stops the clock, in words; else empty. */
             readonly sentence: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly sentenceWording: components["schemas"]["Wording"] | null;
         };
         /** @description Credentials of a registry as the document gives them: texts may hold ``<% $secrets.x %>`` tags, never values. */
         readonly ImageAuth: {
@@ -482,6 +492,11 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             /** @description Why it waits, in one sentence; empty when it does not. */
             readonly why: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly whyWording: components["schemas"]["Wording"] | null;
             readonly virtualCluster: string;
             /** Format: date-time */
             readonly submissionTime: string;
@@ -530,6 +545,11 @@ export interface components {
              */
             readonly ruleWarning: string;
             /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly ruleWarningWording: components["schemas"]["Wording"] | null;
+            /**
              * @description Null for a job without an `idleTimeout`, and for one that has ended.
              * @default null
              */
@@ -539,6 +559,11 @@ export interface components {
              * @default
              */
             readonly doubt: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly doubtWording: components["schemas"]["Wording"] | null;
             /**
              * @description Where its output is below `/api/v2/fs`; empty where it is elsewhere, or has none.
              * @default
@@ -563,6 +588,8 @@ export interface components {
             readonly role: string | null;
             /** @default null */
             readonly index: number | null;
+            /** @description How ``message`` was made; null where another program wrote it. */
+            readonly wording: components["schemas"]["Wording"] | null;
         };
         /** @description What the tasks of a job used. */
         readonly JobMetrics: {
@@ -807,6 +834,11 @@ export interface components {
         readonly MovedJobs: {
             readonly status: number;
             readonly message: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
             readonly jobs: readonly components["schemas"]["MovedJob"][];
         };
         /**
@@ -955,6 +987,11 @@ export interface components {
         readonly Released: {
             readonly status: number;
             readonly message: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
             /** @description Names of the tasks, `role-index`. */
             readonly tasks: readonly string[];
         };
@@ -1128,6 +1165,11 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             /** @description Why it waits, in one sentence; empty when it does not. */
             readonly why: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly whyWording: components["schemas"]["Wording"] | null;
             readonly virtualCluster: string;
             /** Format: date-time */
             readonly submissionTime: string;
@@ -1163,6 +1205,11 @@ export interface components {
             readonly signal: number | null;
             readonly reason: string;
             readonly message: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
             /** @description Its class, one word of docs/exits.md. */
             readonly phrase: string;
             /** @description What the user can do, in a sentence; or empty. */
@@ -1619,6 +1666,11 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             /** @description As in the list; empty when it does not wait. */
             readonly sentence: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly sentenceWording: components["schemas"]["Wording"] | null;
             /** @description The reason; null when the job does not wait for GPUs. */
             readonly waiting: components["schemas"]["Waiting"] | null;
             /** @description When the controller said so; null when it has not. */
@@ -1630,6 +1682,11 @@ export interface components {
              * @default
              */
             readonly doubt: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly doubtWording: components["schemas"]["Wording"] | null;
         };
         /** @description Template and arguments of a text: clients translate the template and put the arguments in. */
         readonly Wording: {

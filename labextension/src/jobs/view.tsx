@@ -23,6 +23,7 @@ import type {
 } from '../tokens';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IAnnouncement, IJobSummary } from '../types';
+import { worded } from '../worded';
 import { liveWord, phaseBeside, timeText } from '../words';
 import { ReceivedShares, SharedMark } from './shares';
 
@@ -39,7 +40,8 @@ interface IListProps {
 /** A row's second line: what it does, how much it takes, since when. */
 function rowFacts(trans: TranslationBundle, job: IJobSummary): string {
   const facts = [
-    job.why || phaseBeside(trans, job.state, job.phase),
+    worded(trans, job.why, job.whyWording) ||
+      phaseBeside(trans, job.state, job.phase),
     trans._n('%1 task', '%1 tasks', job.totalTaskNumber)
   ];
   if (job.totalGpuNumber > 0) {

@@ -78,7 +78,7 @@ def is_held(job: Job) -> bool:
 
 async def told(store: Store, job: Job) -> list[str]:
     found = await store.events.of_job(job.uid, type_="job.budget")
-    assert all(each.payload.keys() == {"budget", "text"} for each in found), "as docs/events.md says"
+    assert all(each.payload.keys() == {"budget", "text", "text_wording"} for each in found), "as docs/events.md says"
     return [str(each.payload["text"]) for each in found]
 
 

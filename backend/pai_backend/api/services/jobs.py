@@ -160,9 +160,9 @@ class JobService:
         held = await self._ctx.store.addresses.held_by(job)
         end = end_of(job, self._ctx.rules.policy.longest_run(job.virtual_cluster))
         output = output_path(job, self._ctx.task_reach.task_fs_uri)
-        shown = present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held, end, output)
         warning = "" if job.state.final else await rule_warning(self._ctx.store, job)
-        return shown.model_copy(update={"rule_warning": warning}) if warning else shown
+        clock, gateway = clocks.get(job.uid), self._ctx.gateway()
+        return present.detail(job, self._ctx.site, gateway, clock, doubt, held, end, output, warning)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
         """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""
@@ -202,33 +202,40 @@ class JobService:
                 raise ReadOnlyJob(message, errors=error.errors, hint=error.hint) from None
             await self._ctx.need_account(owner)
         await self._ctx.store.jobs.request_restart(job.uid, user.name, self._ctx.clock())
-        what = "is restarted" if job.state.final else "is started already"
-        return Said(status=202, message=f"job {job.name} {what}")
+        said = Text("job {job} is restarted", job=job.name)
+        if not job.state.final:
+            said = Text("job {job} is started already", job=job.name)
+        return Said(status=202, message=said)
 
     async def stop(self, user: User, name: str) -> Said:
         """Ask a job to end. Idempotent. Raises NoSuchJob, Forbidden."""
         job = await self.own(user, name, "stop")
         await self._ctx.store.jobs.request_stop(job.uid, user.name, self._ctx.clock(), "")
-        return Said(status=202, message=f"job {job.name} is asked to stop")
+        return Said(status=202, message=Text("job {job} is asked to stop", job=job.name))
 
     async def delete(self, user: User, name: str) -> Said:
         """Delete a job that has ended, for good. Raises NoSuchJob, Forbidden, NotFinished."""
         job = await self.own(user, name, "delete")
         gone = await self._ctx.store.deletion.request(job.uid, user.name, self._ctx.clock())
-        when = "is deleted" if gone else "is deleted as soon as the engine has removed its tasks"
-        return Said(status=202, message=f"job {job.name} {when}; its outputs in storages are kept")
+        said = Text("job {job} is deleted; its outputs in storages are kept", job=job.name)
+        if not gone:
+            said = Text(
+                "job {job} is deleted as soon as the engine has removed its tasks; its outputs in storages are kept",
+                job=job.name,
+            )
+        return Said(status=202, message=said)
 
     async def tag(self, user: User, name: str, tag: str) -> Said:
         """Give a job a tag. Idempotent. Raises NoSuchJob, Forbidden, InvalidParameters when it has too many."""
         job = await self.own(user, name, "tag")
         await self._ctx.store.jobs.tag(job.uid, tag)
-        return Said(status=200, message=f"tag {tag} added to job {job.name}")
+        return Said(status=200, message=Text("tag {tag} added to job {job}", tag=tag, job=job.name))
 
     async def untag(self, user: User, name: str, tag: str) -> Said:
         """Take a tag away. Raises NoSuchJob, Forbidden, NoSuchTag."""
         job = await self.own(user, name, "untag")
         await self._ctx.store.jobs.untag(job.uid, tag)
-        return Said(status=200, message=f"tag {tag} removed from job {job.name}")
+        return Said(status=200, message=Text("tag {tag} removed from job {job}", tag=tag, job=job.name))
 
     async def document(self, user: User, name: str, *, mask: bool = False) -> tuple[bytes, str, bool]:
         """The submitted bytes, their media type, and whether they hold secrets that the user may not read.
