@@ -166,10 +166,9 @@ class Takeover:
         conn.execute(_RENAME, {**names, "uid_": earlier.uid})
         told = [NewEvent("job.replaced", {"by": new.uid, "name": name, "was": earlier.name})]
         if not earlier.state.final and earlier.desired is not Desired.STOP:
-            what = Text("its name")
+            reason = Text("replaced by another job of its name")
             if earlier.name != new.name:
-                what = Text("the workspace name {address}", address=new.spec.address)
-            reason = Text("replaced by another job of {name}", name=what)
+                reason = Text("replaced by another job of the workspace name {address}", address=new.spec.address)
             renamed = renamed.model_copy(
                 update={"desired": Desired.STOP, "stop_reason": reason, "stop_cause": StopCause.USER}
             )
