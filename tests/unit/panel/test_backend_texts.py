@@ -35,7 +35,6 @@ PAYLOADS = frozenset({"text", "why"})
 IN_ENGLISH = (
     "simulation",
     "commands",
-    "scheduling/config",
     "testing",
     *(f"store/{name}.py" for name in ("faults", "migrate", "postgres", "sql", "sqlite")),
 )

@@ -240,9 +240,8 @@ def engine_messages() -> Iterator[tuple[str, str]]:
                     found = [value]
                 case ast.Tuple(elts=[ast.Constant(), text, ast.Constant(value="user" | "platform" | "resource")]):
                     found = [text]
-            for text in (text for part in found for text in _filled(part)):
-                if " " in text:
-                    yield path.name, text
+            for part in found:
+                yield from ((path.name, message) for message in _filled(part) if " " in message)
 
 
 def test_what_engines_say_is_recognised() -> None:
