@@ -23,7 +23,7 @@ from pai_backend.controller.orphans import Orphans, is_unknown
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import PassResult, PassResults, Placing
 from pai_backend.controller.seen_nodes import SeenNodes
-from pai_backend.engine.base import Engine, TaskPlan
+from pai_backend.engine.base import Engine, TakesNotes, TaskPlan
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import open_effects
 from pai_backend.lifecycle.events import (
@@ -40,6 +40,7 @@ from pai_backend.lifecycle.events import (
     Waiting,
 )
 from pai_backend.lifecycle.history import claims_told, events_between
+from pai_backend.lifecycle.notes import stop_notes
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.budget import BudgetUse
@@ -376,6 +377,9 @@ class Reconciler:
         if self._figures is not None:
             self._figures.changed(before, saved)
         self._fresh.add(saved.uid)
+        if isinstance(self._engine, TakesNotes):
+            for note in stop_notes(before, saved):
+                self._engine.note(note)
         already = set(open_effects(before))
         self._remember(saved)
         if saved.state.final and all(task.forgotten for task in saved.tasks):

@@ -69,7 +69,9 @@ class Starter:
         policies: Policies,
         has_node: Callable[[str], bool] = lambda name: False,
         gates: GateSupport | None = None,
+        made: Callable[[TaskPlan, Object], None] = lambda plan, pod: None,
     ) -> None:
+        """``made`` is called with each pod that this makes."""
         self._calls = calls
         self._places = places
         self._instance = instance
@@ -77,6 +79,7 @@ class Starter:
         self._policies = policies
         self._has_node = has_node
         self._gates = gates or GateSupport()
+        self._made = made
 
     async def start(self, plan: TaskPlan) -> Marks | None:
         """Make the task's pod unless its uid was ever started or stopped.
@@ -98,7 +101,7 @@ class Starter:
                 login = login_secret(plan, owner)
                 if is_alone(plan):
                     pod, login = owned(pod, made.secret), login and owned(login, made.secret)
-                await self._make_pod(pod, login, trouble)
+                await self._make_pod(plan, pod, login, trouble)
         except RequestRefused as refused:
             raise await self._explained(refused) from None
         return made.marks
@@ -176,7 +179,7 @@ class Starter:
         there = await find(self._calls, self._places.one(ResourceKind.POD, name)) is not None
         return there or await had_pod(self._calls, self._places, name)
 
-    async def _make_pod(self, pod: Object, login: Object | None, trouble: BaseException | None) -> None:
+    async def _make_pod(self, plan: TaskPlan, pod: Object, login: Object | None, trouble: BaseException | None) -> None:
         """Make the pod once everything else is there; ``trouble`` is what came of making what its attempt shares.
 
         The Secret stays when that is refused for good: forgetting the task marks it, and an attempt is removed by its
@@ -187,7 +190,9 @@ class Starter:
                 raise trouble
             await self._make_all([login])
             with contextlib.suppress(AlreadyExists):  # another controller has started it meanwhile
-                self._gates.check(pod, await self._calls.create(self._places.all(ResourceKind.POD), pod))
+                made = await self._calls.create(self._places.all(ResourceKind.POD), pod)
+                self._gates.check(pod, made)
+                self._made(plan, made)
         except RequestRefused as refused:
             raise start_error(refused) from None
 
