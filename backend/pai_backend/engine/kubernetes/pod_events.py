@@ -178,7 +178,7 @@ class PodEvents:
                 with contextlib.suppress(ApiNotFound):  # its time is over
                     await self._calls.patch(path, request.body, Patch.MERGE, deadline_s=DEADLINE_S)
             else:
-                await self._calls.create(places.all(ResourceKind.POD_EVENT), request.body, deadline_s=DEADLINE_S)
+                await self._calls.make(places.all(ResourceKind.POD_EVENT), request.body, deadline_s=DEADLINE_S)
         except (ApiForbidden, ApiNotFound) as error:
             self._be_silent(request.namespace, error)
         except ClusterError as error:

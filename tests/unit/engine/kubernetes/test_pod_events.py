@@ -32,17 +32,20 @@ class Server:
         self.time = ClusterTime(lambda: self.at)
         self.asks: list[Ask] = []
         self.answer = 201
+        self.answers: list[int] = []
         self.open = asyncio.Event()
         self.open.set()
 
     async def send(self, ask: Ask) -> bytes:
         self.asks.append(ask)
         await self.open.wait()
-        if self.answer == 0:
-            raise Unreachable("cut", sent=False)
-        if self.answer >= 400:
-            body = json.dumps({"kind": "Status", "reason": "Forbidden", "message": "no"}).encode()
-            raise refusal(ask.request, self.answer, body, None, NOW)
+        answer = self.answers.pop(0) if self.answers else self.answer
+        if answer == 0:
+            raise Unreachable("cut", sent=True)
+        if answer >= 400:
+            reason = "AlreadyExists" if answer == 409 else "Forbidden"
+            body = json.dumps({"kind": "Status", "reason": reason, "message": "no"}).encode()
+            raise refusal(ask.request, answer, body, None, NOW)
         return b"{}"
 
     def stream(self, ask: Ask) -> Any:
@@ -151,6 +154,14 @@ async def test_a_server_that_hangs_or_is_away_holds_nobody_up_and_what_is_old_is
     server.answer = 500
     told.tell(pod("late"), EventReason.PLACED, "on carol")
     await told.aclose()
+
+
+async def test_an_event_whose_answer_is_lost_is_not_looked_for_which_would_need_another_right() -> None:
+    server = Server()
+    server.answers = [0, 409]
+    events(server).tell(pod(), EventReason.PLACED, "on carol")
+    await settled()
+    assert [ask.method for ask in server.asks] == ["POST", "POST"]
 
 
 async def test_a_note_is_no_longer_than_a_server_takes() -> None:
