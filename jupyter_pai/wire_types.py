@@ -363,6 +363,15 @@ class PlacedEvent(TypedDict):
     event: Event
 
 
+class PodChoice(TypedDict):
+    """What a document says of its pods; empty where the administrator's settings count."""
+
+    priorityClass: str
+    runtimeClass: str
+    serviceAccount: str
+    imagePullSecrets: list[str]
+
+
 class Point(TypedDict):
     """Averages over a part of the time."""
 
@@ -927,6 +936,7 @@ class JobSpec(TypedDict):
     notebook: str
     nodeSelector: dict[str, str]
     secretEnv: dict[str, str]
+    kubernetes: PodChoice
     name: str
     dialect: Dialect
     image: str

@@ -32,6 +32,7 @@ from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.model.pod_settings import PodSettings
 from pai_backend.model.text import Text
 from pai_backend.model.vc_rules import KeptRules
 from pai_backend.scheduling.config.model import ClusterConfig
@@ -190,6 +191,8 @@ class ApiContext:
     """Seconds since those of these nodes were heard of that are late."""
     can_stage: bool = True
     """Whether tasks can be given what their documents name outside of them."""
+    pods: PodSettings | None = None
+    """Where tasks are pods: what documents may choose of them."""
     default_fs_uri: str = ""
     cells: CellRules = CellRules()
     task_reach: TaskReach = field(default_factory=TaskReach)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pai_backend.engine.local.retention import Folder
     from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
+    from pai_backend.model.pod_settings import PodSettings
     from pai_backend.platform.disk_reserve import DiskReserve
 
 GROUP = "jupyter_pai.engines"
@@ -88,6 +89,10 @@ class EngineProvider:
     def can_stage(self, settings: Any) -> bool:
         """Whether inputs of documents can be fetched for tasks."""
         return True
+
+    def pods(self, settings: Any) -> PodSettings | None:
+        """Where tasks are pods, how these are made, and what documents may choose of them."""
+        return None
 
     def logs(self, settings: Any) -> Path:
         """The directory with the logs of tasks."""

@@ -131,6 +131,7 @@ _OWN_SHAPES: Final[Mapping[FieldType, Schema]] = {
     FieldType.FLAG: _FLAG,
     FieldType.DURATION: {"type": "string"},
     FieldType.LABELS: _map(_TEXT),
+    FieldType.POD: _of("kubernetes", own_fields.KUBERNETES, {"imagePullSecrets": _LINES}),
     FieldType.SECRETS: _map({"type": "string", "pattern": f"^(?:{user_secret.PATTERN.pattern})$"}),
 }
 

@@ -674,6 +674,16 @@ export interface components {
             readonly secretEnv: {
                 readonly [key: string]: string;
             };
+            /**
+             * @description kubernetes of extras.jupyterPai: what is chosen of its pods.
+             * @default {
+             *       "priorityClass": "",
+             *       "runtimeClass": "",
+             *       "serviceAccount": "",
+             *       "imagePullSecrets": []
+             *     }
+             */
+            readonly kubernetes: components["schemas"]["PodChoice"];
             readonly name: string;
             readonly dialect: components["schemas"]["Dialect"];
             readonly image: string;
@@ -915,6 +925,29 @@ export interface components {
         readonly PlacedEvent: {
             readonly position: string;
             readonly event: components["schemas"]["Event"];
+        };
+        /** @description What a document says of its pods; empty where the administrator's settings count. */
+        readonly PodChoice: {
+            /**
+             * @description PriorityClass of the pods.
+             * @default
+             */
+            readonly priorityClass: string;
+            /**
+             * @description RuntimeClass of the pods.
+             * @default
+             */
+            readonly runtimeClass: string;
+            /**
+             * @description ServiceAccount of the pods; they never get its token.
+             * @default
+             */
+            readonly serviceAccount: string;
+            /**
+             * @description Secrets of the tasks' namespace that their images may be fetched with.
+             * @default []
+             */
+            readonly imagePullSecrets: readonly string[];
         };
         /** @description A labelled group of ports that each task of a role gets. */
         readonly PortSpec: {
@@ -1711,6 +1744,7 @@ export type OrphanShown = components['schemas']['OrphanShown'];
 export type Outcome = components['schemas']['Outcome'];
 export type Phase = components['schemas']['Phase'];
 export type PlacedEvent = components['schemas']['PlacedEvent'];
+export type PodChoice = components['schemas']['PodChoice'];
 export type PortSpec = components['schemas']['PortSpec'];
 export type PriorityClass = components['schemas']['PriorityClass'];
 export type PyCharmWire = components['schemas']['PyCharmWire'];

@@ -37,6 +37,8 @@ from pai_backend.model.errors import (
 )
 from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Desired, Job
+from pai_backend.model.pod_choice import PodChoice
+from pai_backend.model.pod_settings import PodSettings
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.model.text import NO_TEXT, Text
 from pai_backend.model.validation import nearest
@@ -44,6 +46,7 @@ from pai_backend.model.vc_rules import Breach, breaches
 from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.protocol.kept_secrets import with_kept
 from pai_backend.protocol.mask import masked
+from pai_backend.protocol.position import path_text
 from pai_backend.scheduling.jobs.quota import misfits
 from pai_backend.storage.reach import TeamMount
 from pai_backend.store import deeds
@@ -57,6 +60,13 @@ UNHEARD = DocumentWarning(
     message=Text("you have not said how you want to be told, so you are not"),
     hint=Text("Say it by `pai notify add`, also while the job runs."),
 )
+PODS_UNUSED = DocumentWarning(
+    code="kubernetes-unused",
+    path="$.extras.jupyterPai.kubernetes",
+    message=Text("kubernetes has no effect: the tasks of this backend are not pods"),
+    hint=Text("Leave it in for backends on Kubernetes, or remove it."),
+)
+_NONE_ALLOWED = Text("Remove it, or ask the administrator to list the name in kubernetes.pods.allowed.")
 MAX_KEY = 255
 """Characters of an Idempotency-Key."""
 _READS_AS_UID = Text("has the form of a job uid (j and 16 hexadecimal digits), which is reserved")
@@ -285,7 +295,8 @@ class JobService:
             check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
             check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
             check_outputs(document, self._ctx.task_reach)
-            return document, (*document.warnings, *open_listener_warnings(document.spec))
+            unused = check_pods(document, self._ctx.pods)
+            return document, (*document.warnings, *open_listener_warnings(document.spec), *unused)
 
         # Anchors of YAML may make much of little text.
         if len(text) > LARGE_BYTES or (b"&" in text and not _begins_as_json(text)):
@@ -310,6 +321,29 @@ def check_storages(user: User, document: Document, mounts: Sequence[TeamMount]) 
         line, column = place_of(document, ("extras", "storages")) or (None, None)
         fault = Fault(path="$.extras.storages", message=message, line=line, column=column, hint=hint)
         raise NoSuchStorage(message, errors=[fault], hint=hint)
+
+
+def check_pods(document: Document, pods: PodSettings | None) -> tuple[DocumentWarning, ...]:
+    """Refuse what the administrator does not let documents choose of pods. Raises DocumentError.
+
+    Where tasks are no pods (``pods`` is None), a warning says that the choice has no effect.
+    """
+    choice, place = document.spec.kubernetes, ("extras", "jupyterPai", "kubernetes")
+    if choice == PodChoice():
+        return ()
+    if pods is None:
+        return (PODS_UNUSED,)
+    faults = []
+    for wrong in pods.of_vc(document.spec.virtual_cluster).allowed.refused(choice):
+        message = Text("{field} {name} is not allowed here", field=wrong.field, name=wrong.name)
+        allowed = ", ".join(wrong.allowed)
+        hint = Text("Allowed are: {allowed}.", allowed=allowed) if allowed else _NONE_ALLOWED
+        path = (*place, wrong.field, *(() if wrong.index is None else (wrong.index,)))
+        line, column = place_of(document, path) or (None, None)
+        faults.append(Fault(path=path_text(path), message=message, line=line, column=column, hint=hint))
+    if faults:
+        raise DocumentError(faults[0].message, errors=faults, hint=faults[0].hint)
+    return ()
 
 
 def check_staging(user: User, document: Document, default_fs_uri: str) -> None:

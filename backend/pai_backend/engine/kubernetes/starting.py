@@ -22,7 +22,7 @@ from pai_backend.engine.kubernetes.pods.owner import PodOwner, owned
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import is_alone, login_secret, mark_secret, task_secret
 from pai_backend.engine.kubernetes.policies import Policies
-from pai_backend.engine.kubernetes.status.refusals import start_error
+from pai_backend.engine.kubernetes.status.refusals import missing_choice, start_error
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import TaskPlan
@@ -112,10 +112,19 @@ class Starter:
         Of a plan that cannot be built a Secret without it is made: what is shared goes by the marks of its tasks.
         """
         try:
-            return build_pod(plan, owner, self._settings, plan.tolerations), task_secret(plan, owner, self._settings)
+            pod = build_pod(plan, owner, self._settings, plan.tolerations)
+            secret = task_secret(plan, owner, self._settings)
+            await self._check_pull_secrets(plan)
+            return pod, secret
         except StartRefused:
             await self._make_secret(mark_secret(plan, owner))
             raise
+
+    async def _check_pull_secrets(self, plan: TaskPlan) -> None:
+        """Refuse a Secret that is not there: its kubelet would fetch the image without. Raises StartForbidden."""
+        for name in plan.pods.image_pull_secrets:
+            if await find(self._calls, self._places.one(ResourceKind.SECRET, name)) is None:
+                raise missing_choice(f"there is no Secret {name} in the namespace {self._places.namespace}")
 
     async def _explained(self, refused: RequestRefused) -> EngineError:
         """What a refusal means. Of a namespace that is not there a server may say as well that it is forbidden."""
@@ -194,7 +203,7 @@ class Starter:
                 self._gates.check(pod, made)
                 self._made(plan, made)
         except RequestRefused as refused:
-            raise start_error(refused) from None
+            raise start_error(refused, plan.pods.names) from None
 
     async def _make_all(self, bodies: Sequence[Object | None]) -> None:
         """Make objects that may be there already, by an earlier try or for another task of the attempt."""

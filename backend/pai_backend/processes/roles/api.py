@@ -179,6 +179,7 @@ async def _context(
         checks=lambda: _checks(components, store),
         files=files,
         can_stage=components.provider.can_stage(components.settings),
+        pods=components.provider.pods(components.settings),
         default_fs_uri=components.settings.default_fs_uri,
         troubles=lambda: components.engine().troubles() if _hears_of_nodes(components) else (),
         silences=lambda nodes: components.engine().silences(nodes),
