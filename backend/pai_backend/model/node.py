@@ -24,6 +24,13 @@ class Others(Model):
     cpus: int = Field(default=0, ge=0)
     memory_mb: int = Field(default=0, ge=0)
     gpus: int = Field(default=0, ge=0)
+    by_type: dict[str, int] = Field(
+        default={}, description="Of these GPUs, how many of each type; only of a node with GPUs of several types."
+    )
+
+    def gpus_of(self, gpu_type: str) -> int:
+        """GPUs of a type that they hold; all, where types are not told apart or this is none of the node's."""
+        return self.by_type.get(gpu_type, self.gpus)
 
 
 class Node(Model):

@@ -92,7 +92,10 @@ class PodGpuSettings(Model):
     )
     resource: ResourceName = Field(default="nvidia.com/gpu", description="What the device plugin offers.")
     resources: dict[str, ResourceName] = Field(
-        default={}, description="The same for GPUs of one type, where it is another: `{MI300: amd.com/gpu}`."
+        default={},
+        description="The same for GPUs of one type, where it is another: `{MI300: amd.com/gpu}`. A node that offers "
+        "several of these has GPUs of several types, such as slices: `{MIG-1g: nvidia.com/mig-1g.10gb}`. "
+        "Add new ones at the end: the numbers of devices go by the order.",
     )
     variable: str = Field(
         default="NVIDIA_VISIBLE_DEVICES",

@@ -153,11 +153,13 @@ class Need:
     gpus: int = 0
     fixed_ports: tuple[tuple[int, str], ...] = ()
     terms: Terms = ANY_NODE
+    gpu_type: str = ""
+    """The leaf type that it asks for; empty: any."""
 
     @property
-    def kind(self) -> tuple[int, int, int, tuple[tuple[int, str], ...], Terms]:
+    def kind(self) -> tuple[int, int, int, tuple[tuple[int, str], ...], Terms, str]:
         """All that a node is asked for: equal for tasks of any job that the same nodes suit."""
-        return self.cpus, self.memory_mb, self.gpus, self.fixed_ports, self.terms
+        return self.cpus, self.memory_mb, self.gpus, self.fixed_ports, self.terms, self.gpu_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,7 @@ class JobsDecider:
         for name, used in full.items():
             for node in self._ledger.nodes[name]:
                 for held, mask in node.running.items():
-                    free = self._room.free(name, self._leaving([held.group.name]))
+                    free = self._room.free(name, self._leaving([held.group.name]), need.gpu_type)
                     if held.priority < group.priority and fits(need, free):
                         found.setdefault(name, used + node.devices(node.idle())[:beside])
                         found[name] += node.devices(mask)
@@ -338,7 +338,7 @@ class JobsDecider:
                 else:
                     mask &= ~where
             idle = max(idle, mask.bit_count())
-        return idle >= leaves and fits(need, self._room.free(name, self._leaving(lower)))
+        return idle >= leaves and fits(need, self._room.free(name, self._leaving(lower), need.gpu_type))
 
     def _nodes(self, needs: Needs, by: Callable[[Need], frozenset[str]]) -> frozenset[str]:
         """Nodes on which at least one of the pods could be, by CPU, memory, labels, taints and fixed ports."""

@@ -221,7 +221,7 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
     )
     kind = sizing.pinned.get(group.pinned_id, group.leaf_type)
     terms = sizing.terms.on_cells(spec.node_selector, kind)
-    return Party(group, tuple(_need(job, task, terms) for task in ordered))
+    return Party(group, tuple(_need(job, task, terms, kind) for task in ordered))
 
 
 def _may_spread(spec: JobSpec, members: Sequence[Member], first: TaskRole, sizing: Sizing) -> bool:
@@ -231,13 +231,13 @@ def _may_spread(spec: JobSpec, members: Sequence[Member], first: TaskRole, sizin
     return sizing.shared and together and not named
 
 
-def _need(job: Job, task: Task, terms: Terms) -> Need:
+def _need(job: Job, task: Task, terms: Terms, kind: str = "") -> Need:
     role = job.spec.role(task.role)
     need = role.resources
     fixed = tuple(
         (port.begin_at + step, port.label) for port in role.ports if port.begin_at for step in range(port.count)
     )
-    return Need(task.uid, need.cpus, need.memory_mb, need.gpus, fixed, terms)
+    return Need(task.uid, need.cpus, need.memory_mb, need.gpus, fixed, terms, kind)
 
 
 def _least(numbers: Iterable[int]) -> int:

@@ -140,8 +140,9 @@ def _unsuited(need: Need, nodes: Sequence[Node]) -> str:
     barred = [f"{node.name} ({_in_words(objection)})" for node, objection in objections if objection is not None]
     away = [node.name for node, objection in objections if objection is None and not node.ready]
     open_ = [node for node, objection in objections if objection is None and node.ready]
-    taken = [f"{node.name} ({node.others.gpus})" for node in open_ if need.gpus and node.others.gpus]
-    full = [node.name for node in open_ if not (need.gpus and node.others.gpus)]
+    held = {node.name: node.others.gpus_of(need.gpu_type) if need.gpus else 0 for node in open_}
+    taken = [f"{name} ({gpus})" for name, gpus in held.items() if gpus]
+    full = [name for name, gpus in held.items() if not gpus]
     parts = [f"it may not use {named(barred)}"] if barred else []
     parts += [f"nodes not ready: {named(away)}"] if away else []
     parts += [f"GPUs held by pods that are not of this backend on {named(taken)}"] if taken else []

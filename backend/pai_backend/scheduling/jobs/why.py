@@ -183,7 +183,7 @@ class _Asked:
         objection = need.terms.objection(node)
         if objection is not None:
             return Lack(node=node.name, what=objection.what, detail=objection.detail)
-        cpus, memory_mb, gpus = self._placer.room.free(node.name)
+        cpus, memory_mb, gpus = self._placer.room.free(node.name, gpu_type=need.gpu_type)
         if cpus < need.cpus:
             left, others = max(cpus, 0), node.others.cpus
             return Lack(node=node.name, what=LackOf.CPU, needed=need.cpus, available=left, others=others)
@@ -191,7 +191,7 @@ class _Asked:
             left, others = max(memory_mb, 0), node.others.memory_mb
             return Lack(node=node.name, what=LackOf.MEMORY, needed=need.memory_mb, available=left, others=others)
         if gpus < need.gpus:
-            left, others = max(gpus, 0), node.others.gpus
+            left, others = max(gpus, 0), node.others.gpus_of(need.gpu_type)
             return Lack(node=node.name, what=LackOf.GPU, needed=need.gpus, available=left, others=others)
         port = self._placer.ledger.ports.lacking(node, need)
         return Lack(node=node.name, what=LackOf.PORT, needed=port[0] if port is not None else 0)

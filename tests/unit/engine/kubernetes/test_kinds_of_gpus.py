@@ -20,9 +20,11 @@ GPUS = PodGpuSettings(resources={"MIG-1g": MIG, "SHARED": SHARED})
 LABELS = {"jupyter-pai/gpu-type": "A100", "nvidia.com/gpu.memory": "81920", f"{MIG}.memory": "9856"}
 
 
-def read(held: dict[str, int] | None = None, gpus: PodGpuSettings = GPUS, **offered: str) -> Node:
+def read(
+    held: dict[str, int] | None = None, gpus: PodGpuSettings = GPUS, offered: dict[str, str] | None = None
+) -> Node:
     found = node(labels=LABELS)
-    found["status"]["allocatable"] |= {MIG: "7", **offered}
+    found["status"]["allocatable"] |= {MIG: "7", **(offered or {})}
     return node_of(found, gpus, NodeReading(), held={name: Decimal(number) for name, number in (held or {}).items()})
 
 
@@ -30,7 +32,7 @@ def test_each_resource_is_a_type_of_devices_with_numbers_of_its_own() -> None:
     found = read()
     whole = tuple(Gpu(index=index, type="A100", memory_mb=81920) for index in range(2))
     assert found.gpus == whole + tuple(Gpu(index=1000 + index, type="MIG-1g", memory_mb=9856) for index in range(7))
-    fewer = read(**{"nvidia.com/gpu": "1", SHARED: "2"})
+    fewer = read(offered={"nvidia.com/gpu": "1", SHARED: "2"})
     assert [gpu.index for gpu in fewer.gpus] == [0, *range(1000, 1007), 2000, 2001], "no number has moved"
 
 
