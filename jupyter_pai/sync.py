@@ -169,6 +169,8 @@ class Client(Blocking[AsyncClient]):
     announce = blocking(AsyncClient.announce)
     end_announcement = blocking(AsyncClient.end_announcement)
     usage = blocking(AsyncClient.usage)
+    prices = blocking(AsyncClient.prices)
+    set_price = blocking(AsyncClient.set_price)
     budgets = blocking(AsyncClient.budgets)
     set_budget = blocking(AsyncClient.set_budget)
     remove_budget = blocking(AsyncClient.remove_budget)

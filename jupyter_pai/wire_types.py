@@ -148,6 +148,14 @@ class Completion(TypedDict):
     minSucceeded: int | None
 
 
+class DailyUsage(TypedDict):
+    """Of each day of `days` the hours and what they cost."""
+
+    gpuHours: list[float]
+    cpuHours: list[float]
+    cost: list[str] | None
+
+
 Dialect: TypeAlias = Literal["openpai-v1", "qizhi", "scm", "openpai-v2", "openpai-v2-draft"]
 
 
@@ -383,6 +391,18 @@ class PortSpec(TypedDict):
     implicit: bool
 
 
+class PriceWire(TypedDict):
+    """A price, and when it holds."""
+
+    type: str
+    hourly: str | None
+    since: str
+    until: str | None
+    holds: bool
+    changedAt: str
+    changedBy: str
+
+
 PriorityClass: TypeAlias = Literal["crit", "prod", "test", "oppo"]
 
 
@@ -401,7 +421,7 @@ class Released(TypedDict):
     tasks: list[str]
 
 
-Resource: TypeAlias = Literal["gpu", "cpu"]
+Resource: TypeAlias = Literal["gpu", "cpu", "money"]
 
 
 class Resources(TypedDict):
@@ -625,18 +645,29 @@ class UploadState(TypedDict):
     complete: bool
 
 
+class UsageAmounts(TypedDict):
+    """Hours, and what they cost at the prices of their time."""
+
+    gpuHours: float
+    cpuHours: float
+    cost: str | None
+
+
 class UsageRow(TypedDict):
     """Hours that belong together; what they are not told apart by is ``null``."""
 
+    gpuHours: float
+    cpuHours: float
+    cost: str | None
     user: str | None
+    group: str | None
     virtualCluster: str | None
     gpuType: str | None
     day: str | None
     job: str | None
     quota: str | None
-    gpuHours: float
-    cpuHours: float
     runs: int
+    daily: DailyUsage | None
 
 
 class UsePoint(TypedDict):
@@ -726,8 +757,11 @@ class BudgetWire(TypedDict):
     virtualCluster: str | None
     resource: Resource
     per: Per
-    hours: float
-    usedHours: float
+    hours: float | None
+    usedHours: float | None
+    amount: str | None
+    usedAmount: str | None
+    currency: str | None
     level: Literal["ok", "near", "used-up"]
     warnPercent: int
     begins: str
@@ -954,6 +988,13 @@ class Lack(TypedDict):
     others: int
 
 
+class PriceListWire(TypedDict):
+    """All prices."""
+
+    currency: str
+    data: list[PriceWire]
+
+
 class RoleWire(TypedDict):
     """A role and its tasks."""
 
@@ -1035,6 +1076,9 @@ class Usage(TypedDict):
 
     since: str
     until: str
+    currency: str | None
+    total: UsageAmounts
+    days: list[str]
     data: list[UsageRow]
 
 

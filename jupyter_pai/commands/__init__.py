@@ -15,6 +15,7 @@ from jupyter_pai.commands import jobs as jobs
 from jupyter_pai.commands import use as use
 from jupyter_pai.commands import images as images
 from jupyter_pai.commands import usage as usage
+from jupyter_pai.commands import prices as prices
 from jupyter_pai.commands import budgets as budgets
 from jupyter_pai.commands import audit as audit
 from jupyter_pai.commands import files as files

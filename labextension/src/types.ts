@@ -10,6 +10,7 @@ import type { State } from './api/schema';
 export type {
   AttemptList as IAttemptList,
   AttemptWire as IAttempt,
+  BudgetWire as IBudget,
   CapReached as ICap,
   CellsUseWire as ICellsUse,
   ClusterUseWire as IClusterUse,
@@ -66,6 +67,8 @@ export type {
   SweepShown as ISweepShown,
   SweptValues as ISweptValues,
   UserGroup as IUserGroup,
+  Usage as IUsage,
+  UsageRow as IUsageRow,
   UserWire as IUser,
   TaskExitWire as ITaskExit,
   TaskMetrics as ITaskMetrics,

@@ -1,7 +1,7 @@
-"""Budgets: how many GPU or CPU hours a user, a group or a virtual cluster may use, and what of them is used. Pure.
+"""Budgets: GPU hours, CPU hours or money that a user, a group or a virtual cluster may use, and what is used. Pure.
 
-Hours are those of ``accounting``, counted in whole microseconds, so that a budget's use equals what ``pai usage`` adds
-up for the same users, virtual cluster and time. Opportunistic jobs count like others.
+Hours and costs are those of ``accounting``, so that a budget's use equals what ``pai usage`` adds up for the same
+users, virtual cluster and time. Opportunistic jobs count like others.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import Literal
 
-from pai_backend.model.accounting import HOUR_US
-from pai_backend.model.spec import JobSpec
+from pai_backend.model.accounting import HOUR_US, Total
+from pai_backend.model.price import Tariff, rounded_down
+from pai_backend.model.spec import JobSpec, TaskRole
 
 WARN_PERCENT = 80
 """From this share on its users are warned, unless the budget has another."""
 
 
 class Resource(StrEnum):
-    """Whose hours a budget counts."""
+    """What a budget counts: hours of GPUs, hours of CPUs, or what both cost."""
 
     GPU = "gpu"
     CPU = "cpu"
+    MONEY = "money"
 
 
 class Per(StrEnum):
@@ -77,13 +79,14 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Hours that may be used. ``since``: from when on those of a budget in total count."""
+    """What may be used. ``since``: from when on use counts for a budget in total."""
 
     id: str
     scope: Scope
     resource: Resource
     per: Per
-    limit_us: int
+    limit: int
+    """Microseconds of one GPU or CPU, or millionths of the currency; so is what is used."""
     warn_percent: int
     since: datetime
     changed_at: datetime
@@ -98,13 +101,20 @@ class Window:
     end: datetime | None
 
 
+NO_TARIFF = Tariff()
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A budget, the time that counts, and the users whose use counts; None: that of every user."""
+    """A budget, the time that counts, and the users whose use counts; None: that of every user.
+
+    ``tariff``: the prices that hold now.
+    """
 
     budget: Budget
     window: Window
     users: frozenset[str] | None
+    tariff: Tariff = NO_TARIFF
 
     def covers(self, user: str, virtual_cluster: str) -> bool:
         """Whether what this user uses in this virtual cluster counts."""
@@ -112,9 +122,18 @@ class Claim:
         return wanted in ("", virtual_cluster) and (self.users is None or user in self.users)
 
     def concerns(self, user: str, spec: JobSpec) -> bool:
-        """Whether a job of this user uses of the budget: one without GPUs uses no GPU hours."""
-        uses = self.budget.resource is Resource.CPU or any(role.resources.gpus for role in spec.task_roles)
-        return uses and self.covers(user, spec.virtual_cluster)
+        """Whether a job of this user uses of the budget: one without GPUs uses no GPU hours, a free one no money."""
+        return self.covers(user, spec.virtual_cluster) and any(self._counts(spec, role) for role in spec.task_roles)
+
+    def _counts(self, spec: JobSpec, role: TaskRole) -> bool:
+        match self.budget.resource:
+            case Resource.CPU:
+                return True
+            case Resource.GPU:
+                return role.resources.gpus > 0
+            case Resource.MONEY:
+                kind = "" if role.pinned_cell_id else role.sku_type or spec.gpu_type or ""
+                return self.tariff.may_cost(kind, role.resources.gpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +141,15 @@ class BudgetUse:
     """What of a budget is used."""
 
     claim: Claim
-    used_us: int
+    used: int
 
     @property
     def level(self) -> Level:
         """How far it is used."""
         budget = self.claim.budget
-        if self.used_us >= budget.limit_us:
+        if self.used >= budget.limit:
             return Level.USED_UP
-        return Level.NEAR if self.used_us * 100 >= budget.limit_us * budget.warn_percent else Level.OK
+        return Level.NEAR if self.used * 100 >= budget.limit * budget.warn_percent else Level.OK
 
 
 def window(budget: Budget, now: datetime) -> Window:
@@ -143,10 +162,16 @@ def window(budget: Budget, now: datetime) -> Window:
     return Window(begin, datetime(year, month + 1, 1, tzinfo=UTC))
 
 
-def use(claim: Claim, held: Mapping[tuple[str, str], tuple[int, int]]) -> BudgetUse:
-    """What is used of it. ``held``: GPU and CPU microseconds of its window, by user and virtual cluster."""
-    which = 0 if claim.budget.resource is Resource.GPU else 1
-    return BudgetUse(claim, sum(each[which] for (user, vc), each in held.items() if claim.covers(user, vc)))
+def use(claim: Claim, held: Mapping[tuple[str, str], Total]) -> BudgetUse:
+    """What is used of it. ``held``: what was held in its window, by user and virtual cluster."""
+    total = sum((each for (user, vc), each in held.items() if claim.covers(user, vc)), Total())
+    match claim.budget.resource:
+        case Resource.GPU:
+            return BudgetUse(claim, total.gpu_us)
+        case Resource.CPU:
+            return BudgetUse(claim, total.cpu_us)
+        case Resource.MONEY:
+            return BudgetUse(claim, total.cost // HOUR_US)
 
 
 def hours_us(hours: Decimal) -> int:
@@ -178,13 +203,15 @@ def used_up_text(claim: Claim) -> str:
     vc = budget.scope.virtual_cluster
     who = f"an administrator or a manager of {vc}" if vc else "an administrator"
     again = f"it begins again on {end:%Y-%m-%d} (UTC), or when" if end is not None else "jobs start again when"
-    return f"{HELD}: the {name(claim)} is {_amount(budget)}, and all of it is used; {again} {who} raises it"
+    return f"{HELD}: the {name(claim)} is {_amount(claim)}, and all of it is used; {again} {who} raises it"
 
 
 def near_text(each: BudgetUse) -> str:
     """How much is used of a budget that is near its end, or used up."""
     budget, end = each.claim.budget, each.claim.window.end
-    said = f"{hours_text(each.used_us)} of {_amount(budget)} of the {name(each.claim)} are used."
+    is_money = budget.resource is Resource.MONEY
+    used = rounded_down(each.used) if is_money else hours_text(each.used)
+    said = f"{used} of {_amount(each.claim)} of the {name(each.claim)} are used."
     if each.level is Level.USED_UP:
         then = f" before {end:%Y-%m-%d} (UTC)" if end is not None else ""
         return f"{said} No other job starts{then}, unless the budget is raised; running jobs go on."
@@ -198,5 +225,8 @@ def name(claim: Claim) -> str:
     return f"budget of the {budget.scope} {when}"
 
 
-def _amount(budget: Budget) -> str:
-    return f"{hours_text(budget.limit_us)} {budget.resource.upper()} hours"
+def _amount(claim: Claim) -> str:
+    budget = claim.budget
+    if budget.resource is Resource.MONEY:
+        return f"{rounded_down(budget.limit)} {claim.tariff.currency}"
+    return f"{hours_text(budget.limit)} {budget.resource.upper()} hours"

@@ -40,6 +40,7 @@ from pai_backend.store.noticing import Notices
 from pai_backend.store.notifications import Notifications
 from pai_backend.store.other_holders import OtherHolders
 from pai_backend.store.ports import Ports
+from pai_backend.store.prices import PriceList
 from pai_backend.store.recovering import Recovery
 from pai_backend.store.rule_clocks import RuleClocks
 from pai_backend.store.run_times import RunTimes
@@ -86,6 +87,7 @@ class Store:
         self.notices = Notices(*shared)
         self.notifications = Notifications(*shared)
         self.ports = Ports(*shared)
+        self.prices = PriceList(*shared)
         self.recovery = Recovery(*shared)
         self.rule_clocks = RuleClocks(*shared)
         self.run_times = RunTimes(*shared)

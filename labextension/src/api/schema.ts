@@ -56,6 +56,42 @@ export interface components {
          * @enum {string}
          */
         readonly Basis: "declared" | "history";
+        /** @description A budget, and what of it is used. */
+        readonly BudgetWire: {
+            readonly id: string;
+            readonly user: string | null;
+            readonly group: string | null;
+            readonly virtualCluster: string | null;
+            readonly resource: components["schemas"]["Resource"];
+            readonly per: components["schemas"]["Per"];
+            /** @description Null for money. */
+            readonly hours: number | null;
+            /** @description As `/api/v2/usage` adds up for the same users, cluster and time. */
+            readonly usedHours: number | null;
+            /** @description Money, as a decimal number; null for hours. */
+            readonly amount: string | null;
+            /** @description The same of what is used, rounded down to millionths. */
+            readonly usedAmount: string | null;
+            readonly currency: string | null;
+            /**
+             * @description `near`: users are warned; `used-up`: jobs wait.
+             * @enum {string}
+             */
+            readonly level: "ok" | "near" | "used-up";
+            readonly warnPercent: number;
+            /**
+             * Format: date-time
+             * @description From when on hours count now.
+             */
+            readonly begins: string;
+            /** @description When the use begins again at zero; null: never. */
+            readonly ends: string | null;
+            /** Format: date-time */
+            readonly changedAt: string;
+            readonly changedBy: string;
+            /** @description Whether the caller may change it. */
+            readonly mayChange: boolean;
+        };
         /** @description A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is. */
         readonly CapReached: {
             /** @default  */
@@ -208,6 +244,12 @@ export interface components {
             readonly name: string;
             readonly url: string;
             readonly current: boolean;
+        };
+        /** @description Of each day of `days` the hours and what they cost. */
+        readonly DailyUsage: {
+            readonly gpuHours: readonly number[];
+            readonly cpuHours: readonly number[];
+            readonly cost: readonly string[] | null;
         };
         /**
          * @description Which protocol a document was written in.
@@ -907,6 +949,11 @@ export interface components {
          */
         readonly Outcome: "starts" | "waits" | "never";
         /**
+         * @description For how long a budget is meant.
+         * @enum {string}
+         */
+        readonly Per: "month" | "total";
+        /**
          * @description The state in plain words, finer than :class:`State`.
          * @enum {string}
          */
@@ -958,6 +1005,11 @@ export interface components {
             /** @description Names of the tasks, `role-index`. */
             readonly tasks: readonly string[];
         };
+        /**
+         * @description What a budget counts: hours of GPUs, hours of CPUs, or what both cost.
+         * @enum {string}
+         */
+        readonly Resource: "gpu" | "cpu" | "money";
         /** @description What one task needs. */
         readonly Resources: {
             /**
@@ -1344,6 +1396,55 @@ export interface components {
             readonly kept: number;
             readonly complete: boolean;
         };
+        /** @description What was held between two moments. */
+        readonly Usage: {
+            /** Format: date-time */
+            readonly since: string;
+            /** Format: date-time */
+            readonly until: string;
+            /** @description Of all costs; null without any prices. */
+            readonly currency: string | null;
+            /** @description All of it, each hour once; the hours of users in several groups, too. */
+            readonly total: components["schemas"]["UsageAmounts"];
+            /** @description The days of UTC that `daily` is about; empty where it was not asked for. */
+            readonly days: readonly string[];
+            /** @description The most GPU hours first; by day, the days in order. */
+            readonly data: readonly components["schemas"]["UsageRow"][];
+        };
+        /** @description Hours, and what they cost at the prices of their time. */
+        readonly UsageAmounts: {
+            /** @description Hours for which GPUs were held, each GPU by itself. */
+            readonly gpuHours: number;
+            /** @description The same of CPUs. */
+            readonly cpuHours: number;
+            /** @description A decimal number, rounded to millionths; null without any prices. */
+            readonly cost: string | null;
+        };
+        /** @description Hours that belong together; what they are not told apart by is ``null``. */
+        readonly UsageRow: {
+            /** @description Hours for which GPUs were held, each GPU by itself. */
+            readonly gpuHours: number;
+            /** @description The same of CPUs. */
+            readonly cpuHours: number;
+            /** @description A decimal number, rounded to millionths; null without any prices. */
+            readonly cost: string | null;
+            readonly user: string | null;
+            /** @description One that administrators have added the user to; empty for users in none. */
+            readonly group: string | null;
+            readonly virtualCluster: string | null;
+            /** @description Empty for tasks without GPUs. */
+            readonly gpuType: string | null;
+            /** @description A day of UTC, such as 2026-11-25. */
+            readonly day: string | null;
+            /** @description The job's uid. */
+            readonly job: string | null;
+            /** @description `guaranteed`, or `opportunistic` for what was beyond the quota. */
+            readonly quota: string | null;
+            /** @description Runs of tasks, on each day that they touch. */
+            readonly runs: number;
+            /** @description The same by day, where that was asked for. */
+            readonly daily: components["schemas"]["DailyUsage"] | null;
+        };
         /** @description A sample, or the mean of those that it stands for. */
         readonly UsePoint: {
             /** Format: date-time */
@@ -1653,6 +1754,7 @@ export type AnnouncementWire = components['schemas']['AnnouncementWire'];
 export type AttemptList = components['schemas']['AttemptList'];
 export type AttemptWire = components['schemas']['AttemptWire'];
 export type Basis = components['schemas']['Basis'];
+export type BudgetWire = components['schemas']['BudgetWire'];
 export type CapReached = components['schemas']['CapReached'];
 export type Cause = components['schemas']['Cause'];
 export type CellsUseWire = components['schemas']['CellsUseWire'];
@@ -1664,6 +1766,7 @@ export type CodeServer = components['schemas']['CodeServer'];
 export type Completion = components['schemas']['Completion'];
 export type ContextList = components['schemas']['ContextList'];
 export type ContextWire = components['schemas']['ContextWire'];
+export type DailyUsage = components['schemas']['DailyUsage'];
 export type Dialect = components['schemas']['Dialect'];
 export type DoctorReport = components['schemas']['DoctorReport'];
 export type DocumentWarning = components['schemas']['DocumentWarning'];
@@ -1709,12 +1812,14 @@ export type Origin = components['schemas']['Origin'];
 export type OrphanList = components['schemas']['OrphanList'];
 export type OrphanShown = components['schemas']['OrphanShown'];
 export type Outcome = components['schemas']['Outcome'];
+export type Per = components['schemas']['Per'];
 export type Phase = components['schemas']['Phase'];
 export type PlacedEvent = components['schemas']['PlacedEvent'];
 export type PortSpec = components['schemas']['PortSpec'];
 export type PriorityClass = components['schemas']['PriorityClass'];
 export type PyCharmWire = components['schemas']['PyCharmWire'];
 export type Released = components['schemas']['Released'];
+export type Resource = components['schemas']['Resource'];
 export type Resources = components['schemas']['Resources'];
 export type RetryDetails = components['schemas']['RetryDetails'];
 export type RoleWire = components['schemas']['RoleWire'];
@@ -1743,6 +1848,9 @@ export type Ticket = components['schemas']['Ticket'];
 export type Told = components['schemas']['Told'];
 export type Trial = components['schemas']['Trial'];
 export type UploadState = components['schemas']['UploadState'];
+export type Usage = components['schemas']['Usage'];
+export type UsageAmounts = components['schemas']['UsageAmounts'];
+export type UsageRow = components['schemas']['UsageRow'];
 export type UsePoint = components['schemas']['UsePoint'];
 export type UserExtension = components['schemas']['UserExtension'];
 export type UserGroup = components['schemas']['UserGroup'];

@@ -84,6 +84,7 @@ BODIES: dict[str, object] = {
     "{path}": {},
     "{secret}": {"value": "for-no-other-user"},
     "budgets": {"hours": 10, "user": "alice"},
+    "prices": {"type": "V100", "hourly": "2.50"},
     "rules": {},
 }
 """Last part of a path -> a body that is taken there."""

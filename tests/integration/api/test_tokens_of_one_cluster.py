@@ -34,7 +34,7 @@ SOME_VERBS = {
     ),
 }
 FOR_ANY_TOKEN = re.compile(
-    r"/(info|jobs|validate|trial|schema/job|events/stream|announcement|healthz|readyz|openapi.json|gateway|check)$"
+    r"/(info|jobs|validate|trial|prices|schema/job|events/stream|announcement|healthz|readyz|openapi.json|gateway|check)$"
     r"|/(cluster|virtual-clusters|storages|kubernetes|inspect|groups|users?|authn|tokens|certificates|lockouts|shares|keys|addresses)(/|$)"
     r"|/fs/|/ssh-keys/"
 )
