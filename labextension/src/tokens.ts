@@ -14,6 +14,7 @@ import type { ISweepRequest } from './sweeps/form';
 import type {
   IAnnouncement,
   IAttempt,
+  IBudget,
   IClusterUse,
   ICodeServer,
   IContextList,
@@ -45,6 +46,7 @@ import type {
   IUploadState,
   IUser,
   IUserGroup,
+  IUsage,
   IVcRules,
   IVerdict,
   IWhy,
@@ -141,6 +143,8 @@ export namespace CommandIDs {
   export const editGroup = 'pai:edit-group';
   /** Remove a group of users, after asking. */
   export const removeGroup = 'pai:remove-group';
+  /** Show what was used, what it cost, and budgets. */
+  export const showUsage = 'pai:show-usage';
   /** Show where messages about the user's jobs go. */
   export const showNotifications = 'pai:show-notifications';
   /** Have messages about jobs sent from now on, after asking where to. */
@@ -439,6 +443,13 @@ export interface IPaiClient {
   testNotification(id: string): Promise<void>;
   /** End a notification, with what is on its way. */
   removeNotification(id: string): Promise<void>;
+  /** What was held in a time, told apart by one of these, as far as the caller may know it. */
+  usage(
+    by: 'user' | 'group' | 'vc' | 'type' | 'day',
+    bounds: { readonly since: string; readonly until?: string }
+  ): Promise<IUsage>;
+  /** The budgets that concern the caller, with what of each is used. */
+  budgets(): Promise<readonly IBudget[]>;
   /** Who uses the cluster, and who waits. */
   use(): Promise<IClusterUse>;
   /** Running tasks that the database does not know; for administrators. */

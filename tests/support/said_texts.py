@@ -106,7 +106,7 @@ def words() -> Iterator[str]:
     yield from (*get_args(Phase), "recorded", "in force", "past", "skipped")
     yield from (*simulated.HEAD, *simulated.LOSSES, *(name for name, _ in simulated._WHOLE))
     yield from (head for head, _ in usage.COLUMNS.values())
-    yield from ("CONTEXT", "SHARED WITH", "GPU HOURS", "CPU HOURS", "RUNS")
+    yield from ("CONTEXT", "SHARED WITH", "GPU HOURS", "CPU HOURS", "RUNS", "COST")
     yield from ("task", "state", "node", "ports", "exit")
 
 

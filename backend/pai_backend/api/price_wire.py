@@ -17,7 +17,7 @@ MOST = 1_000_000
 
 def _decimal(given: object) -> object:
     """A number of JSON as it was written: as a binary fraction it would have more places."""
-    return str(given) if isinstance(given, float) else given
+    return str(given) if isinstance(given, bool | float) else given
 
 
 Amount = Annotated[
@@ -33,7 +33,10 @@ class NewPrice(Body):
     """What an hour costs from a moment on."""
 
     type: str = Field(
-        min_length=1, max_length=255, description="A GPU type; or `cpu`, for each CPU of tasks without GPUs."
+        min_length=1,
+        max_length=255,
+        pattern=r"^[^\x00-\x1f]+$",
+        description="A GPU type; or `cpu`, for each CPU of tasks without GPUs.",
     )
     hourly: Amount | None = Field(
         default=None, le=MOST, description="Null: it has no price from then on, and what was to follow is removed."

@@ -7,6 +7,7 @@ import io
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
@@ -118,8 +119,8 @@ async def test_text_and_lines_for_a_spreadsheet_say_the_same(site: ApiSite) -> N
         ("alice", 6.0, "1"),
         ("bob", 0.5, "1"),
     ]
-    empty: Usage = {**found, "data": []}
-    assert _text(empty, ["user"]) == "Nothing was held in that time."
+    empty = {**found, "data": []}
+    assert _text(cast(Usage, empty), ["user"]) == "Nothing was held in that time."
 
 
 @pytest.mark.asyncio
