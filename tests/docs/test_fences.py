@@ -43,6 +43,9 @@ NOT_RUN = {
         "docs/operations.md",
         'pai announce "The machines of rack 2 are off on Friday from 9 to 18." --for 2d',
     ): "tests/integration/api/test_announcements.py runs all of them",
+    ("docs/operations.md", "pai price set V100 2.50 --currency EUR              # an hour of a V100, from now on"): (
+        "tests/integration/api/test_prices.py runs these verbs"
+    ),
     (
         "docs/operations.md",
         "pai budget set 500 --vc research                     # GPU hours a month of all jobs in research",
