@@ -94,21 +94,28 @@ export function budgetOf(trans: TranslationBundle, budget: IBudget): string {
     .join(' · ');
 }
 
-/** What a budget allows and what of it is used, each with its unit. */
+/**
+ * What a budget allows and what of it is used, each with its unit.
+ *
+ * What is used is rounded down: a budget of which something is left never reads as used up.
+ */
 export function budgetAmounts(
   trans: TranslationBundle,
   budget: IBudget
 ): { readonly most: string; readonly used: string } {
   const { resource, hours, usedHours, amount, usedAmount, currency } = budget;
   const measure = resource === 'money' ? 'cost' : resource;
-  const [most, used] =
-    measure === 'cost' ? [amount, usedAmount] : [hours, usedHours];
-  const text = (value: number | string | null) =>
-    amountWithUnit(trans, measure, Number(value ?? 0), currency);
-  return { most: text(most), used: text(used) };
+  const steps = measure === 'cost' ? 100 : 10;
+  const used = Number(usedHours ?? usedAmount ?? 0);
+  const text = (value: number) =>
+    amountWithUnit(trans, measure, value, currency);
+  return {
+    most: text(Number(hours ?? amount ?? 0)),
+    used: text(Math.floor(used * steps) / steps)
+  };
 }
 
-/** Whole percent of a budget that are used, rounded down: one of which something is left never reads as used up. */
+/** Whole percent of a budget that are used, rounded down. */
 export function budgetShare(budget: IBudget): number {
   const { hours, usedHours, amount, usedAmount } = budget;
   const most = Number(hours ?? amount ?? 0);
