@@ -73,8 +73,8 @@ def usage(args: argparse.Namespace, out: Output) -> int:
     """GPU and CPU hours that jobs held: yours, those of virtual clusters that you manage, or all for an administrator.
 
     A task holds what it was given from its placing until its place is free again, also while it pulls its image or is
-    kept for debugging. Days are UTC's. Where there are prices (`pai price list`), it shows what that cost. By group, the
-    hours of a user in several groups count in each.
+    kept for debugging. Days are UTC's. Where there are prices (`pai price list`), it shows what that cost. By group,
+    the hours of a user in several groups count in each.
     """
     with connected() as client:
         found = client.usage(by=args.by, since=args.since, until=args.until)

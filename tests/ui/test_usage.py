@@ -80,7 +80,7 @@ def test_use_is_shown_by_what_is_chosen_at_every_width_and_in_the_dark(
     assert names(table)[:3] == ["heidi", "grace", "frank"]
     table.get_by_role("button", name="User").click()
     assert names(table)[:2] == ["ann", "bob"]
-    expect(shown.get_by_role("status")).to_contain_text("5,400.00 EUR")
+    expect(shown.locator('p[role="status"]')).to_contain_text("5,400.00 EUR")
     plot = shown.get_by_role("slider", name="GPU hours by day")
     plot.focus()
     plot.press("End")
@@ -91,7 +91,7 @@ def test_use_is_shown_by_what_is_chosen_at_every_width_and_in_the_dark(
     shown.get_by_text("Numbers by day").click()
     expect(shown.get_by_role("row", name=yesterday)).to_contain_text("72.0")
     shown.get_by_text("Numbers by day").click()
-    shown.get_by_label("Plot").select_option("Cost")
+    shown.get_by_label("Plot", exact=True).select_option("Cost")
     expect(shown.get_by_role("slider", name="Cost by day")).to_be_visible()
     with page.expect_download() as download:
         shown.get_by_role("button", name="Download CSV").click()
@@ -106,15 +106,17 @@ def test_use_is_shown_by_what_is_chosen_at_every_width_and_in_the_dark(
     expect(rows.filter(has_text="43,200.0 GPU hours")).to_contain_text("5 %")
     assert len(asked) == 1
     works_at_every_width_and_in_the_dark(page, shown, shoot)
-    shown.get_by_label("By").select_option("Day")
+    shown.get_by_label("By", exact=True).select_option("Day")
     expect(table.get_by_role("row", name=yesterday)).to_contain_text("180.00")
     assert names(table) == sorted(names(table)), "in the order of days"
-    shown.get_by_label("By").select_option("Group")
+    shown.get_by_label("By", exact=True).select_option("Group")
     expect(table.get_by_role("row", name="In no group")).to_be_visible()
     shown.get_by_label("Time", exact=True).select_option("Days of your choice")
     shown.get_by_label("First day").fill(yesterday)
     shown.get_by_label("Last day").fill(yesterday)
-    expect(shown.get_by_role("status")).to_contain_text(f"{yesterday} to {yesterday} (UTC). Together 72.0 GPU hours")
+    expect(shown.locator('p[role="status"]')).to_contain_text(
+        f"{yesterday} to {yesterday} (UTC). Together 72.0 GPU hours"
+    )
 
 
 def works_at_every_width_and_in_the_dark(page: Page, shown: Locator, shoot: Shoot) -> None:

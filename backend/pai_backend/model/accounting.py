@@ -132,7 +132,7 @@ def totals(
 
     ``groups``: those of each user that is in any. By group, the hours of a user in several groups count in each.
     """
-    found: defaultdict[tuple[str, ...], Total] = defaultdict(Total)
+    found = defaultdict[tuple[str, ...], list[int]](lambda: [0, 0, 0, 0])
     known = groups or {}
     for period in periods:
         since, until = max(period.began_at, begin), min(period.ended_at or end, end)
@@ -144,10 +144,13 @@ def totals(
         for day, first, last in pieces:
             lasted = (last - first) // _US
             cost = prices.cost(stay.gpu_type, stay.gpus, stay.cpus, first, last)
-            total = Total(stay.gpus * lasted, stay.cpus * lasted, 1, cost)
             for group in names:
-                found[tuple(_part(stay, each, day, group) for each in by)] += total
-    return found
+                sums = found[tuple([_part(stay, each, day, group) for each in by])]
+                sums[0] += stay.gpus * lasted
+                sums[1] += stay.cpus * lasted
+                sums[2] += 1
+                sums[3] += cost
+    return {key: Total(*sums) for key, sums in found.items()}
 
 
 def _days(since: datetime, until: datetime) -> Iterator[tuple[date, datetime, datetime]]:

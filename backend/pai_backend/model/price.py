@@ -6,7 +6,7 @@ whole too, so that costs of parts add up to that of the whole; it is divided, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -67,16 +67,14 @@ class Prices:
     def cost(self, gpu_type: str, gpus: int, cpus: int, since: datetime, until: datetime) -> int:
         """What a task costs that holds these from ``since`` until ``until``: each moment at the price of its time."""
         units, kind = (gpus, gpu_type) if gpus else (cpus, CPU)
-        return units * sum(hourly * lasted for hourly, lasted in self._pieces(kind, since, until))
-
-    def _pieces(self, kind: str, since: datetime, until: datetime) -> Iterator[tuple[int, int]]:
-        """The price and the microseconds of each part of a time that has a price."""
-        steps = self.of.get(kind, ())
-        ends = (*(step.since for step in steps[1:]), until)
-        for step, end in zip(steps, ends, strict=True) if steps else ():
-            lasted = (min(end, until) - max(step.since, since)) // _US
-            if step.hourly and lasted > 0:
-                yield step.hourly, lasted
+        held, end = 0, until
+        for step in reversed(self.of.get(kind, ())):
+            if step.since < end:
+                held += (step.hourly or 0) * ((end - max(step.since, since)) // _US)
+                end = step.since
+            if step.since <= since:
+                break
+        return units * held
 
 
 def millionths(amount: Decimal) -> int:

@@ -23,6 +23,7 @@ function Choice<T extends string>(props: {
       <span>{label}</span>
       <div className="jp-select-wrapper">
         <select
+          aria-label={label}
           className="jp-mod-styled"
           onChange={event => choose(event.target.value as T)}
           value={value}

@@ -6,7 +6,7 @@ import type { IUsageRow } from '../types';
 import type { By, IUsageState, Measure } from './model';
 import { amountOf, nameOf } from './model';
 
-/** Parts that are told apart by their colours; the theme has no more that are easily told apart. */
+/** So many parts have a colour of the theme that is easily told from the others. */
 const LARGEST = 6;
 
 /** A part of the bars: its values by day. */

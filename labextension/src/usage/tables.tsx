@@ -51,7 +51,7 @@ export function UsageTable(props: IPageProps): JSX.Element {
   const columns = [
     head(props, 'name', byWord(trans, shownBy)),
     ...measures.map(each => head(props, each, measureWord(trans, each))),
-    head(props, 'runs', trans.__('Runs'))
+    head(props, 'runs', trans.__('Runs of tasks'))
   ];
   const rows = sortedRows(model.state);
   const shown = isWhole ? rows : rows.slice(0, ROWS);
