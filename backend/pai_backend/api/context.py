@@ -29,6 +29,7 @@ from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
 from pai_backend.model.account import is_granted
 from pai_backend.model.alias import Target
+from pai_backend.model.booking import Booking
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
@@ -134,6 +135,8 @@ class CellRules:
     node_rules: NodeRules = field(default_factory=NodeRules)
     policy: Policy = field(default_factory=Policy)
     vc_rules: Mapping[str, KeptRules] = field(default_factory=dict)
+    bookings: tuple[Booking, ...] = ()
+    """Reservations that are not over, with their members."""
 
     def granted(self, user: User, vc: str) -> bool:
         """Whether the user may submit to this virtual cluster."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pai_backend.controller.budgets import BudgetLook
 from pai_backend.model import budget
 from pai_backend.model.account import Account, Directory, is_granted
+from pai_backend.model.booking import Booking, in_force
 from pai_backend.model.budget import BudgetUse, Claim, Level
 from pai_backend.model.job import Job
 from pai_backend.model.vc_rules import KeptRules, breaches
@@ -49,6 +50,8 @@ class Admission:
     settled: Mapping[str, Collection[str]] = field(default_factory=dict)
     rules: Mapping[str, KeptRules] = field(default_factory=dict)
     used_up: tuple[Claim, ...] = ()
+    bookings: tuple[Booking, ...] = ()
+    """Reservations that are not over, with their members."""
     _known: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def refusal(self, job: Job) -> str:
@@ -113,7 +116,10 @@ class AdmissionWatch:
         rules = await self._store.vc_rules.all()
         budgets = await self._budgets.look(now, (directory.groups, admins))
         used_up = tuple(each.claim for each in budgets if each.level is Level.USED_UP)
-        self._told = Admission(maintenance, replace(directory, users=()), admins, self._settled, rules, used_up)
+        bookings = in_force(await self._store.bookings.all(), directory, now)
+        self._told = Admission(
+            maintenance, replace(directory, users=()), admins, self._settled, rules, used_up, bookings
+        )
         return self._told
 
     async def watch(self, tell: Callable[[Admission], None]) -> None:

@@ -42,6 +42,7 @@ from pai_backend.lifecycle.events import (
 from pai_backend.lifecycle.history import claims_told, events_between
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
+from pai_backend.model.booking import Booking
 from pai_backend.model.budget import BudgetUse
 from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
@@ -129,6 +130,11 @@ class Reconciler:
     def vc_rules(self) -> Mapping[str, KeptRules]:
         """The rules of virtual clusters now."""
         return self._admission.rules
+
+    @property
+    def bookings(self) -> Sequence[Booking]:
+        """The reservations that are not over."""
+        return self._admission.bookings
 
     @property
     def budgets(self) -> Sequence[BudgetUse]:
@@ -238,9 +244,10 @@ class Reconciler:
         return events
 
     def _admit(self, found: Admission) -> None:
-        """From now on this is who may start, and the rules of virtual clusters hold."""
+        """From now on this is who may start, and the rules and reservations of virtual clusters hold."""
         self._admission = found
         self._placing.placer.set_policy(with_rules(self._of_settings, found.rules))
+        self._placing.placer.book(found.bookings)
 
     async def _unaccounted(self) -> list[tuple[JobUid, JobEvent]]:
         """Tasks stored as begun or kept that the engine did not list.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pydantic import Field
 
 from pai_backend.model.base import Model
@@ -60,3 +62,6 @@ class Placement(Model):
     chain: str = Field(default="", description="The chain of these cells.")
     owned: str = Field(default="", description="Type of the quota cell that pays; empty when opportunistic.")
     displaced: bool = Field(default=False, description="It lost its claim on the quota and runs opportunistically.")
+    stops_by: datetime | None = Field(
+        default=None, description="When a reservation begins whose GPUs it may hold until then."
+    )

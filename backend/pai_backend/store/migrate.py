@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from pai_backend.model.errors import Unavailable
 from pai_backend.store.people_tables import metadata
 
-HEAD = "0029"
+HEAD = "0030"
 """The revision that ``tables`` describes: the newest file in ``migrations/versions``."""
 
 SCRIPTS = Path(__file__).parent / "migrations"

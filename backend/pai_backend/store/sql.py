@@ -20,6 +20,7 @@ from pai_backend.store.accounting import Accounting
 from pai_backend.store.addresses import Addresses
 from pai_backend.store.announcements import Announcements
 from pai_backend.store.auditing import Audit
+from pai_backend.store.bookings import Bookings
 from pai_backend.store.budgeting import Budgets
 from pai_backend.store.configurations import Configurations
 from pai_backend.store.database import Backing, Database
@@ -68,6 +69,7 @@ class Store:
         self.addresses = Addresses(*shared)
         self.announcements = Announcements(*shared)
         self.audit = Audit(*shared)
+        self.bookings = Bookings(*shared)
         self.budgets = Budgets(*shared)
         self.configs = Configurations(*shared)
         self.deletion = Deletions(*shared)

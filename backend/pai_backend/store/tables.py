@@ -301,6 +301,20 @@ vc_rules = Table(
     Column("longest_run_at", Instant),
 )
 
+# Reservations of GPUs of virtual clusters.
+bookings = Table(
+    "bookings",
+    metadata,
+    Column("id", String(8), primary_key=True),
+    Column("virtual_cluster", Text, nullable=False),
+    Column("begins", Instant, nullable=False),
+    Column("ends", Instant, nullable=False),
+    # JSON of the rest of ``model.booking.Booking``.
+    Column("body", Text, nullable=False),
+    Column("made_at", Instant, nullable=False),
+    Column("made_by", Text, nullable=False),
+)
+
 controller_lease = Table(
     "controller_lease",
     metadata,

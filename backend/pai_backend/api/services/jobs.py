@@ -158,7 +158,7 @@ class JobService:
         clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
         doubt = await staleness_of(job, self._ctx)
         held = await self._ctx.store.addresses.held_by(job)
-        end = end_of(job, self._ctx.rules.policy.longest_run(job.virtual_cluster))
+        end = end_of(job, self._ctx.rules.policy.longest_run(job.virtual_cluster), self._ctx.rules.bookings)
         output = output_path(job, self._ctx.task_reach.task_fs_uri)
         shown = present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt, held, end, output)
         warning = "" if job.state.final else await rule_warning(self._ctx.store, job)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pai_backend.model.booking import Booking
 from pai_backend.model.errors import PaiError
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import LackOf
@@ -15,7 +16,7 @@ from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Queue
-from pai_backend.scheduling.queue.entry import KindKey, Scope, kind_of
+from pai_backend.scheduling.queue.entry import KindKey, Scope
 from pai_backend.scheduling.queue.kind import Claim
 from pai_backend.scheduling.queue.policy import Excess
 from pai_backend.scheduling.request import Group, Need, Reason, WaitCode
@@ -52,6 +53,15 @@ def about_cells(group: Group, reason: Reason, need: Need, nodes: Mapping[str, No
             return f"waits for {wanted}: free GPUs are reserved for {named(reason.holders) or 'others'}"
         case WaitCode.FRAGMENTED:
             return f"waits for {wanted}: {reason.free} are free, at most {reason.largest} for one task"
+        case WaitCode.BOOKED:
+            return f"waits for {wanted}: {about_booking(reason.booking)}"
+
+
+def about_booking(booking: Booking | None) -> str:
+    """That GPUs are reserved for a time."""
+    assert booking is not None
+    till = f"from {booking.begins:%Y-%m-%d %H:%M} to {booking.ends:%Y-%m-%d %H:%M} UTC"
+    return f"{booking.gpus} {booking.gpu_type or 'GPUs'} are reserved for {booking.name} {till}"
 
 
 def _is_of_one_kind(group: Group) -> bool:
@@ -179,7 +189,7 @@ class WaitReasons:
 
     def refused(self, unit: Unit, wait: Wait) -> None:
         """Remember what the queue was just answered about the unit."""
-        self._refused[_alike(unit)] = wait
+        self._refused[self._alike(unit)] = wait
 
     def nodes_changed(self) -> None:
         """What was said about nodes may be wrong now."""
@@ -224,9 +234,12 @@ class WaitReasons:
 
     def _of_nodes(self, unit: Unit) -> Waits:
         """What the decider says; of those that are alike it is asked once."""
-        key = _alike(unit)
+        key = self._alike(unit)
         if key not in self._known:
-            decision = self._refused.get(key) or self._decider.decide(unit.entry)
+            at = self._queue.bookings.at
+            decision = self._refused.get(key) or (
+                self._decider.decide(unit.entry) if at is None else self._queue.decide_entry(unit.entry, at)
+            )
             if not isinstance(decision, Wait):
                 return Waits(Lack.TURN, ABOUT_TURN)
             self._known[key] = self._of_wait(unit, decision)
@@ -245,17 +258,16 @@ class WaitReasons:
         said = about_cells(group, reason, needs[0], self._room.nodes)
         return Waits(Lack.CELLS, said, wait.reason)
 
+    def _alike(self, unit: Unit) -> tuple[KindKey, object]:
+        """Equal for units that are answered alike."""
+        return self._queue.kind_of(unit.entry), unit.entry.needs
+
     def _about_room(self, need: Need, count: int) -> str:
         """The sentence looks at all nodes, which is done once for what is asked for alike."""
         key = need.kind, count
         if key not in self._rooms:
             self._rooms[key] = about_room(need, count, list(self._room.nodes.values()))
         return self._rooms[key]
-
-
-def _alike(unit: Unit) -> tuple[KindKey, object]:
-    """Equal for units that are answered alike."""
-    return kind_of(unit.entry.group, unit.entry.others), unit.entry.needs
 
 
 def _of_claim(queue: Queue, claim: Claim) -> Waits:

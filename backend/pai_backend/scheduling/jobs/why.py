@@ -97,7 +97,7 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
 
     Costs what one explanation costs, and one decision more.
     """
-    unit = next((each for each in placer.waiting(uid) if _is_told(placer, each)), None)
+    unit = next((each for each in placer.waiting(uid) if _is_told(placer, each, now)), None)
     if unit is None:
         return None
     asked = _Asked(placer)
@@ -124,7 +124,7 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
     return found.model_copy(update={"texts": {language: render(found, language) for language in LANGUAGES}})
 
 
-def _is_told(placer: Placer, unit: Unit) -> bool:
+def _is_told(placer: Placer, unit: Unit, now: datetime) -> bool:
     """Whether there is more to tell than the job's own sentence does."""
     if unit.name in placer.queue.claims or placer.queue.gates.blocking(unit.entry) is not None:
         return True
@@ -132,7 +132,7 @@ def _is_told(placer: Placer, unit: Unit) -> bool:
         placer.queue.check(unit.entry)
     except PaiError:
         return False  # it names what the configuration does not have
-    decision = placer.decider.decide(unit.entry)
+    decision = placer.queue.decide_entry(unit.entry, now)
     return bool(unit.parties) and not (isinstance(decision, Wait) and decision.group == OF_NO_GROUP)
 
 
