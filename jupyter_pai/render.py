@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from jupyter_pai.backend_words import ended
+from jupyter_pai.durations import duration_text
 from jupyter_pai.errors import ClientError, Fault, worded
 from jupyter_pai.excerpt import lines_to_show
 from jupyter_pai.language import language, tr
@@ -287,6 +288,8 @@ def change_words(change: Change) -> str:
             return tr("1 GPU a task instead of {before}", before=change["before"])
         case "smaller-tasks":
             return tr("{after} GPUs a task instead of {before}", after=change["after"], before=change["before"])
+        case "max-duration":
+            return tr("a maxDuration of {time} at most", time=duration_text(change["after"]))
         case "opportunistic":
             return tr("as an opportunistic job, which may be preempted")
         case "anywhere":

@@ -58,6 +58,37 @@ class AuthorityWire(TypedDict):
 Basis: TypeAlias = Literal["declared", "history"]
 
 
+class BookedFor(TypedDict):
+    """A reservation that a group has to leave room for."""
+
+    name: str
+    gpus: int
+    gpuType: str
+    begins: str
+    ends: str
+    whom: str
+
+
+class BookingWire(TypedDict):
+    """GPUs of a virtual cluster that are reserved for a time."""
+
+    id: str
+    virtualCluster: str
+    name: str
+    gpus: int
+    gpuType: str
+    oneNode: bool
+    begins: str
+    ends: str
+    users: list[str]
+    groups: list[str]
+    stops: list[str]
+    isYours: bool
+    madeAt: str
+    madeBy: str
+    mayRemove: bool
+
+
 class CapReached(TypedDict):
     """A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is."""
 
@@ -85,6 +116,7 @@ Cause: TypeAlias = Literal[
     "kept",
     "reserved",
     "fragmented",
+    "booked",
     "priority",
     "ahead",
 ]
@@ -134,6 +166,7 @@ ChangeKind: TypeAlias = Literal[
     "fewer-tasks",
     "smaller-tasks",
     "opportunistic",
+    "max-duration",
     "anywhere",
     "drop-label",
     "tolerate",
@@ -717,6 +750,12 @@ class AuditChain(TypedDict):
     sealed: AuditPlace | None
 
 
+class BookingList(TypedDict):
+    """Reservations, the earliest first."""
+
+    data: list[BookingWire]
+
+
 class BudgetWire(TypedDict):
     """A budget, and what of it is used."""
 
@@ -1082,6 +1121,7 @@ class Waiting(TypedDict):
     lacks: list[Lack]
     putOffS: int
     cap: CapReached | None
+    booked: BookedFor | None
     position: int
     waiting: int
     overtaken: int

@@ -35,6 +35,7 @@ from jupyter_pai.commands import users as users
 from jupyter_pai.commands import user_import as user_import
 from jupyter_pai.commands import groups as groups
 from jupyter_pai.commands import virtual_clusters as virtual_clusters
+from jupyter_pai.commands import reservations as reservations
 from jupyter_pai.commands import tokens as tokens
 from jupyter_pai.commands import secrets as secrets
 from jupyter_pai.commands import cluster as cluster

@@ -56,6 +56,22 @@ export interface components {
          * @enum {string}
          */
         readonly Basis: "declared" | "history";
+        /** @description A reservation that a group has to leave room for. */
+        readonly BookedFor: {
+            readonly name: string;
+            readonly gpus: number;
+            /** @default  */
+            readonly gpuType: string;
+            /** Format: date-time */
+            readonly begins: string;
+            /** Format: date-time */
+            readonly ends: string;
+            /**
+             * @description Users and groups that it is for; empty: all of the virtual cluster.
+             * @default
+             */
+            readonly whom: string;
+        };
         /** @description A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is. */
         readonly CapReached: {
             /** @default  */
@@ -92,7 +108,7 @@ export interface components {
          * @description What keeps a group from starting. The one reported is the binding one: without it the group would start.
          * @enum {string}
          */
-        readonly Cause: "type" | "quota" | "shape" | "cap" | "bad-nodes" | "linear" | "port" | "preempting" | "kept" | "reserved" | "fragmented" | "priority" | "ahead";
+        readonly Cause: "type" | "quota" | "shape" | "cap" | "bad-nodes" | "linear" | "port" | "preempting" | "kept" | "reserved" | "fragmented" | "booked" | "priority" | "ahead";
         /** @description Cells of one type in one virtual cluster, or of one pinned cell. */
         readonly CellsUseWire: {
             readonly leafType: string;
@@ -143,7 +159,7 @@ export interface components {
              */
             readonly before: number;
             /**
-             * @description The most of them with which it starts.
+             * @description The most of them with which it starts; max-duration: the longest time, in seconds.
              * @default 0
              */
             readonly after: number;
@@ -162,7 +178,7 @@ export interface components {
          * @description One thing to do differently.
          * @enum {string}
          */
-        readonly ChangeKind: "type" | "virtual-cluster" | "fewer-tasks" | "smaller-tasks" | "opportunistic" | "anywhere" | "drop-label" | "tolerate" | "uncordon";
+        readonly ChangeKind: "type" | "virtual-cluster" | "fewer-tasks" | "smaller-tasks" | "opportunistic" | "max-duration" | "anywhere" | "drop-label" | "tolerate" | "uncordon";
         /**
          * @description A way to tell someone.
          * @enum {string}
@@ -1564,6 +1580,11 @@ export interface components {
             /** @default null */
             readonly cap: components["schemas"]["CapReached"] | null;
             /**
+             * @description booked: the reservation.
+             * @default null
+             */
+            readonly booked: components["schemas"]["BookedFor"] | null;
+            /**
              * @description Place in the queue of its virtual cluster, from 1.
              * @default 0
              */
@@ -1653,6 +1674,7 @@ export type AnnouncementWire = components['schemas']['AnnouncementWire'];
 export type AttemptList = components['schemas']['AttemptList'];
 export type AttemptWire = components['schemas']['AttemptWire'];
 export type Basis = components['schemas']['Basis'];
+export type BookedFor = components['schemas']['BookedFor'];
 export type CapReached = components['schemas']['CapReached'];
 export type Cause = components['schemas']['Cause'];
 export type CellsUseWire = components['schemas']['CellsUseWire'];

@@ -176,13 +176,10 @@ class BookedGpus(Waiting):
 TIGHT = (
     (Bookings, "in_the_way_of", lambda *_: None),
     (Bookings, "stops_by", lambda *_: None),
-    (Bookings, "kind", lambda *_: ()),
-    (Bookings, "begins_or_ends", lambda *_: False),
-    (Bookings, "in_cells", lambda *_: False),
 )
 """Wrong bookings, each missing something."""
 
-FAST = settings(QUIET, max_examples=150, phases=[each for each in Phase if each is not Phase.explain])
+FAST = settings(QUIET, max_examples=100, phases=[each for each in Phase if each is not Phase.explain])
 TestBookings = BookedGpus.TestCase
 TestBookings.settings = FAST
 
@@ -190,6 +187,6 @@ TestBookings.settings = FAST
 @pytest.mark.parametrize("mutant", TIGHT, ids=lambda mutant: mutant[1])
 def test_wrong_bookings_are_found_out(mutant: tuple[type, str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*mutant)
-    wrong = settings(QUIET, max_examples=1000, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
+    wrong = settings(QUIET, max_examples=500, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(BookedGpus, settings=wrong)
