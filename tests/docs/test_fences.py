@@ -49,6 +49,10 @@ NOT_RUN = {
     ): "tests/integration/api/test_budgets.py runs these verbs",
     (
         "docs/operations.md",
+        "pai reserve add course --vc vision --gpus 8 --one-node --from 2026-12-04T09:00 --for 9h --group students",
+    ): "tests/integration/api/test_bookings.py runs these verbs",
+    (
+        "docs/operations.md",
         "pai vc set vision --most-gpus-per-user 8 --most-jobs-per-user 4 --longest-run 2d",
     ): "tests/integration/api/test_vc_rules.py runs such ones",
     (

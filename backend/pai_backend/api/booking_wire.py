@@ -68,3 +68,4 @@ class BookingList(Camel):
     data: tuple[BookingWire, ...] = Field(
         description="Those of virtual clusters that the caller may use or manages; with those of the last 30 days."
     )
+    may_reserve: tuple[str, ...] = Field(description="Virtual clusters whose GPUs the caller may reserve.")

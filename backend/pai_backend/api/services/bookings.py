@@ -43,7 +43,9 @@ class BookingService:
         """Those of virtual clusters that the caller may use or administers."""
         directory = await self._ctx.store.groups.directory()
         found = [each for each in await self._ctx.store.bookings.all() if self._sees(user, each.vc)]
-        return BookingList(data=tuple([await self._shown(user, each.with_members(directory)) for each in found]))
+        shown = [await self._shown(user, each.with_members(directory)) for each in found]
+        mine = tuple(vc for vc in self._ctx.virtual_clusters if self._may_change(user, vc))
+        return BookingList(data=tuple(shown), may_reserve=mine)
 
     async def add(self, user: User, new: NewBooking) -> BookingWire:
         """Make one. Raises Forbidden, NoVirtualCluster, NoSuchUser, NoSuchGroup, InvalidParameters."""

@@ -61,7 +61,7 @@ class TrialService:
                 cells_for_all=rules.cells_for_all,
                 rules=rules.node_rules,
                 policy=rules.policy,
-                bookings=rules.bookings,
+                bookings=rules.bookings if jobs is snapshot.jobs else (),
             )
 
         queued = [Queued(job, tasks) for job in snapshot.jobs if (tasks := to_place(job, now))]

@@ -88,8 +88,8 @@ class Bookings:
         return bool(self.all)
 
     def in_cells(self, vc: str) -> bool:
-        """Whether anything is booked there."""
-        return any(each.cells == vc for each in self.all)
+        """Whether anything is booked there that is not over."""
+        return any(each.cells == vc and (self.at is None or self.at < each.booking.ends) for each in self.all)
 
     def begins_or_ends(self, now: datetime) -> bool:
         """Whether a booking has begun or ended since the last pass; from now on this was the last one."""
