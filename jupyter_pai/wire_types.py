@@ -754,6 +754,7 @@ class BookingList(TypedDict):
     """Reservations, the earliest first."""
 
     data: list[BookingWire]
+    mayReserve: list[str]
 
 
 class BudgetWire(TypedDict):

@@ -45,6 +45,8 @@ import type {
   IUploadState,
   IUser,
   IUserGroup,
+  INewReservation,
+  IReservationList,
   IVcRules,
   IVerdict,
   IWhy,
@@ -113,6 +115,10 @@ export namespace CommandIDs {
   /** End a task that the database does not know, after asking. */
   export const endOrphan = 'pai:end-orphan';
   export const vcRules = 'pai:vc-rules';
+  /** Reserve GPUs of a virtual cluster for a time. */
+  export const reserve = 'pai:reserve';
+  /** Remove a reservation, after asking. */
+  export const removeReservation = 'pai:remove-reservation';
   /** Release tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
   /** Run the notebook in front as a job. */
@@ -447,6 +453,12 @@ export interface IPaiClient {
   vcRules(vc: string): Promise<IVcRules>;
   /** Set some of its rules; for its managers and administrators. */
   changeVcRules(vc: string, change: Partial<IVcRules['rules']>): Promise<void>;
+  /** GPUs that are reserved for a time, where the user may see it. */
+  reservations(): Promise<IReservationList>;
+  /** Reserve GPUs; for managers of the virtual cluster and administrators. */
+  reserve(made: INewReservation): Promise<void>;
+  /** Remove a reservation; for who may make it. */
+  removeReservation(id: string): Promise<void>;
   /** What administrators announce to all users now. */
   announcement(): Promise<IAnnouncement | null>;
   /** Have one of them end; for administrators. */

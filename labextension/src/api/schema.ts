@@ -72,6 +72,37 @@ export interface components {
              */
             readonly whom: string;
         };
+        /** @description Reservations, the earliest first. */
+        readonly BookingList: {
+            /** @description Those of virtual clusters that the caller may use or manages; with those of the last 30 days. */
+            readonly data: readonly components["schemas"]["BookingWire"][];
+            /** @description Virtual clusters whose GPUs the caller may reserve. */
+            readonly mayReserve: readonly string[];
+        };
+        /** @description GPUs of a virtual cluster that are reserved for a time. */
+        readonly BookingWire: {
+            readonly id: string;
+            readonly virtualCluster: string;
+            readonly name: string;
+            readonly gpus: number;
+            readonly gpuType: string;
+            readonly oneNode: boolean;
+            /** Format: date-time */
+            readonly begins: string;
+            /** Format: date-time */
+            readonly ends: string;
+            readonly users: readonly string[];
+            readonly groups: readonly string[];
+            /** @description Jobs that are stopped when it begins, as far as the caller sees them. */
+            readonly stops: readonly string[];
+            /** @description Whether the caller's jobs may use it. */
+            readonly isYours: boolean;
+            /** Format: date-time */
+            readonly madeAt: string;
+            readonly madeBy: string;
+            /** @description Whether the caller may remove it. */
+            readonly mayRemove: boolean;
+        };
         /** @description A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is. */
         readonly CapReached: {
             /** @default  */
@@ -824,6 +855,46 @@ export interface components {
             readonly status: number;
             readonly message: string;
             readonly jobs: readonly components["schemas"]["MovedJob"][];
+        };
+        /** @description GPUs of a virtual cluster to reserve for a time. */
+        readonly NewBooking: {
+            readonly virtualCluster: string;
+            /** @description What it is for, which all who may use the virtual cluster see. */
+            readonly name: string;
+            /** @description GPUs of one kind. */
+            readonly gpus: number;
+            /**
+             * @description Their type; empty: any one.
+             * @default
+             */
+            readonly gpuType: string;
+            /**
+             * @description They all lie in one node.
+             * @default false
+             */
+            readonly oneNode: boolean;
+            /**
+             * @description Null, or a time that is over: now.
+             * @default null
+             */
+            readonly begins: string | null;
+            /** Format: date-time */
+            readonly ends: string;
+            /**
+             * @description Users whose jobs may use it.
+             * @default []
+             */
+            readonly users: readonly string[];
+            /**
+             * @description Groups whose members' jobs may; without users and groups, all of the virtual cluster.
+             * @default []
+             */
+            readonly groups: readonly string[];
+            /**
+             * @description Stop jobs that hold the GPUs when it begins, which has to be 10 minutes from now at least.
+             * @default false
+             */
+            readonly endOthers: boolean;
         };
         /**
          * @description What can happen to a job that its user wants to know.
@@ -1675,6 +1746,8 @@ export type AttemptList = components['schemas']['AttemptList'];
 export type AttemptWire = components['schemas']['AttemptWire'];
 export type Basis = components['schemas']['Basis'];
 export type BookedFor = components['schemas']['BookedFor'];
+export type BookingList = components['schemas']['BookingList'];
+export type BookingWire = components['schemas']['BookingWire'];
 export type CapReached = components['schemas']['CapReached'];
 export type Cause = components['schemas']['Cause'];
 export type CellsUseWire = components['schemas']['CellsUseWire'];
@@ -1722,6 +1795,7 @@ export type LogTimes = components['schemas']['LogTimes'];
 export type MadeLink = components['schemas']['MadeLink'];
 export type MovedJob = components['schemas']['MovedJob'];
 export type MovedJobs = components['schemas']['MovedJobs'];
+export type NewBooking = components['schemas']['NewBooking'];
 export type News = components['schemas']['News'];
 export type NodeUseWire = components['schemas']['NodeUseWire'];
 export type NotebookRun = components['schemas']['NotebookRun'];
