@@ -55,7 +55,7 @@ def show(args: argparse.Namespace, out: Output) -> int:
     ),
     argument("--user", action="append", default=[], help="whose jobs may use it; may be repeated"),
     argument("--group", action="append", default=[], help="whose members' jobs may use it; may be repeated"),
-    flag("--end-others", help="stop jobs that hold the GPUs when it begins; their owners are told"),
+    flag("--end-others", help="stop jobs that hold the GPUs when it begins, with a warning"),
 )
 def add(args: argparse.Namespace, out: Output) -> int:
     """Reserve GPUs of a virtual cluster for a time; for its managers and administrators.

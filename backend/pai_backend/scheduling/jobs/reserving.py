@@ -14,7 +14,7 @@ from pai_backend.scheduling.jobs.placer import Placer
 
 @dataclass(frozen=True)
 class Owned:
-    """What there is for a reservation: GPUs of one kind that its virtual cluster owns, and others of that time."""
+    """GPUs of one kind that a virtual cluster owns, and its other reservations of that time."""
 
     gpus: int
     others: tuple[Booking, ...]
