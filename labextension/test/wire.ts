@@ -96,6 +96,7 @@ export function why(change: Partial<IWhy> = {}): IWhy {
       nodes: [],
       lacks: [],
       cap: null,
+      booked: null,
       position: 2,
       waiting: 5,
       overtaken: 0,
