@@ -66,7 +66,7 @@ class BookedGpus(Waiting):
         late=st.sampled_from([0, 0, 3]),
         lazy=st.booleans(),
     )
-    def submit(  # type: ignore[override]
+    def submit(
         self,
         leaves: int,
         pods: int,
