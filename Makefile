@@ -99,6 +99,7 @@ check: install ## Lint, types, import rules, stale wire types, plain words: no t
 	@$(BIN)/lint-imports --config .importlinter
 	@$(BIN)/python tools/contract.py --check
 	@$(BIN)/python tools/words.py
+	@$(BIN)/python tools/class_names.py
 	@cd labextension && jlpm lint:check
 
 unit: install ## Run the fast tests only

@@ -25,7 +25,7 @@ from bench.figures import CannotRun, Figure, percentile
 from bench.scene import backend, document
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.kernels.remote import new_place
-from jupyter_pai.kernels.route import Route
+from jupyter_pai.kernels.route import KernelRoute
 from jupyter_pai.kernels.specs import install
 
 JOB = "interactive"
@@ -147,7 +147,7 @@ async def _ours() -> AsyncIterator[AsyncKernelClient]:
 @asynccontextmanager
 async def _tunnelled(home: Path) -> AsyncIterator[AsyncKernelClient]:
     """A kernel of the same task, reached by five forwarded ports."""
-    way = await asyncio.to_thread(Route(home).command, new_place(JOB))
+    way = await asyncio.to_thread(KernelRoute(home).command, new_place(JOB))
     ssh, words, alias = shutil.which("ssh"), way.command[1:-1], way.command[-1]
     assert ssh is not None
     (home / "bin").mkdir()

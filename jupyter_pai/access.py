@@ -34,7 +34,7 @@ from jupyter_pai.wire_types import SshAnswer, SshEntry
 from pai_backend.model.text import Text
 
 if TYPE_CHECKING:
-    from jupyter_pai.certificates import Wanted
+    from jupyter_pai.certificates import WantedCertificate
     from jupyter_pai.doctor.diagnosing import AccountFacts
     from jupyter_pai.doctor.examining import DoctorReport
     from jupyter_pai.doctor.findings import Finding
@@ -167,12 +167,14 @@ def certify_jumps(client: Client, files: ClusterFiles, found: SshNames) -> None:
         path = files.jump_certificate(alias)
         life = int(JUMP_LIFE.total_seconds())
         try:
-            certificates.ensure(client, certificates.Wanted(files.identity, path, uid, alias, life, JUMP_SPARE))
+            certificates.ensure(
+                client, certificates.WantedCertificate(files.identity, path, uid, alias, life, JUMP_SPARE)
+            )
         except NotFound:
             continue  # the job went away, or its share ended, since the list was read
 
 
-def certificate(client: Client, reached: Reached) -> Wanted | None:
+def certificate(client: Client, reached: Reached) -> WantedCertificate | None:
     """A certificate for the job of a task, fetched unless one that will do is kept; None when there are none here.
 
     Those of other jobs that have run out are deleted on the way. Raises ClientError.
@@ -185,7 +187,9 @@ def certificate(client: Client, reached: Reached) -> Wanted | None:
         if certificates.over(path, now):
             path.unlink(missing_ok=True)
     alias = job_alias(reached.login)
-    wanted = certificates.Wanted(reached.files.identity, reached.files.certificate(alias), reached.job, alias)
+    wanted = certificates.WantedCertificate(
+        reached.files.identity, reached.files.certificate(alias), reached.job, alias
+    )
     try:
         certificates.ensure(client, wanted)
     except NotFound:

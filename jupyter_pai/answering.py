@@ -10,6 +10,7 @@ from jupyter_server.base.handlers import APIHandler
 
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.errors import USAGE, ClientError
+from pai_backend.model.text import Text
 
 
 def invalid(message: str, hint: str = "") -> ClientError:
@@ -43,7 +44,7 @@ class AnsweringHandler(APIHandler):
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise invalid("The body is not a JSON object.")
+            raise invalid(Text("The body is not a JSON object."))
         return cast(dict[str, Any], value)
 
 
@@ -51,5 +52,5 @@ def member(value: dict[str, Any], name: str, kind: type[Any], default: Any) -> A
     """A member of a request of this type. Raises ClientError."""
     found = value.get(name, default)
     if found is not default and (not isinstance(found, kind) or (kind is int and isinstance(found, bool))):
-        raise invalid(f"{name} is not of the type {kind.__name__}.")
+        raise invalid(Text("{name} is not of the type {type}.", name=name, type=kind.__name__))
     return found

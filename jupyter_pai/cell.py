@@ -12,7 +12,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.errors import ClientError
 from jupyter_pai.language import tr
 from jupyter_pai.log_text import cut_bytes, incremental_decoder
-from jupyter_pai.shown import CellFailure, JobFailed, Link, Shown
+from jupyter_pai.shown import CellFailure, JobFailed, ServiceLink, ShownText
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
 from jupyter_pai.wire_types import JobDetail, Ticket
@@ -70,7 +70,7 @@ class MagicCell(Output):
         """The value of the cell: a view or link, or all text that is there to show; None when there is nothing."""
         if len(self._results) == 1 and not isinstance(self._results[0], str):
             return self._results[0]
-        return Shown("\n\n".join(map(str, self._results))) if self._results else None
+        return ShownText("\n\n".join(map(str, self._results))) if self._results else None
 
     def show(self, value: object) -> None:
         """Keep what shows itself."""
@@ -78,19 +78,19 @@ class MagicCell(Output):
 
     def result(self, value: object, text: str) -> None:
         """Keep the text."""
-        self._results.append(Shown(text))
+        self._results.append(ShownText(text))
 
-    def job(self, client: Client, job: JobDetail, why: str = "") -> None:
+    def job(self, client: Client, job: JobDetail) -> None:
         """Keep a live view."""
         self._results.append(JobView(client.api.endpoint, job))
 
     def ticket(self, client: Client, ticket: Ticket, address: str) -> None:
         """Keep a link."""
-        self._results.append(Link(ticket, client.api.endpoint.url, address))
+        self._results.append(ServiceLink(ticket, client.api.endpoint.url, address))
 
     def content(self, data: bytes) -> None:
         """Keep the text that the bytes are."""
-        self._results.append(Shown(data.decode(errors="replace")))
+        self._results.append(ShownText(data.decode(errors="replace")))
 
     def json_line(self, value: object, indent: int | None = None) -> None:
         """No cell asks for JSON."""

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedCertificate:
     """A certificate of ``identity``'s key (whose ``.pub`` is there) and the file that keeps it.
 
     ``job``: a new one is for that job only (one that is shared with the user has to be named); None: for all of the
@@ -70,10 +70,10 @@ def certificate_file(identity: Path) -> Path:
 
 def ensure_certificate(client: Client, identity: Path, alias: str | None = None, *, job: str | None = None) -> Path:
     """The file of a certificate beside ``identity`` that is good for some minutes yet; see :func:`ensure`."""
-    return ensure(client, Wanted(identity, certificate_file(identity), job, alias))
+    return ensure(client, WantedCertificate(identity, certificate_file(identity), job, alias))
 
 
-def ensure(client: Client, wanted: Wanted) -> Path:
+def ensure(client: Client, wanted: WantedCertificate) -> Path:
     """The file of a certificate that the backend accepts and that lasts some minutes yet. Raises ClientError.
 
     The one that is kept is asked about: it may have been revoked, or be of a backend that was made again.
@@ -87,7 +87,7 @@ def ensure(client: Client, wanted: Wanted) -> Path:
 
 
 @contextlib.contextmanager
-def renewed(client: Client, wanted: Wanted) -> Iterator[None]:
+def renewed(client: Client, wanted: WantedCertificate) -> Iterator[None]:
     """Meanwhile replace the certificate shortly before its end, in a thread, without a word.
 
     A backend that is away is asked again. When there is no new one, the gateway says why it ends.
@@ -130,12 +130,12 @@ def write(path: Path, certificate: str) -> None:
         raise
 
 
-def _fetch(client: Client, wanted: Wanted) -> None:
+def _fetch(client: Client, wanted: WantedCertificate) -> None:
     asked = broker.certify(client.api, wanted.public, job=wanted.job, lifetime_s=wanted.lifetime_s)
     write(wanted.path, client.thread.run(asked)["certificate"])
 
 
-def _kept(wanted: Wanted, now: datetime) -> SSHCertificate | None:
+def _kept(wanted: WantedCertificate, now: datetime) -> SSHCertificate | None:
     """The certificate of that file when it is one of that key, lasts long enough and names the alias."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 

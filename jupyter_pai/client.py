@@ -27,6 +27,8 @@ from jupyter_pai.wire import ACTIVE_STATES, LOG_TIMED_BYTES
 from jupyter_pai.wire_types import (
     Announced,
     AnnouncementWire,
+    BookingList,
+    BookingWire,
     BudgetList,
     BudgetWire,
     ClusterUseWire,
@@ -38,6 +40,7 @@ from jupyter_pai.wire_types import (
     LogTimes,
     MovedJobs,
     PlacedEvent,
+    PriceListWire,
     Released,
     Said,
     SshAnswer,
@@ -57,7 +60,9 @@ MEDIA_TYPE = "application/vnd.jupyter-pai+json"
 REQUEST_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+_RESERVATIONS = "/api/v2/reservations"
 _BUDGETS = "/api/v2/budgets"
+_PRICES = "/api/v2/prices"
 _ANNOUNCEMENT = "/api/v2/announcement"
 CONCURRENT_REQUESTS = 64  # tornado's default of 10 would queue a relay's requests behind slow ones
 
@@ -331,9 +336,32 @@ class AsyncClient:
         await self.request("DELETE", _ANNOUNCEMENT)
 
     async def usage(self, *, by: Sequence[str], since: datetime | None = None, until: datetime | None = None) -> Usage:
-        """GPU and CPU hours, told apart by some of user, vc, type, day, job and quota; of 30 days without ``since``."""
+        """GPU and CPU hours and their cost; of 30 days without ``since``.
+
+        Told apart by some of user, group, vc, type, day, job and quota.
+        """
         times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at is not None}
         return cast(Usage, await self._json("GET", "/api/v2/usage", {"by": ",".join(by), **times}))
+
+    async def prices(self) -> PriceListWire:
+        """What an hour of each GPU type costs, and from when on."""
+        return cast(PriceListWire, await self._json("GET", _PRICES))
+
+    async def set_price(self, price: Mapping[str, Any]) -> PriceListWire:
+        """Set a price, in the words of ``PUT /api/v2/prices``; returns all. Raises Denied."""
+        return cast(PriceListWire, await self._json("PUT", _PRICES, value=dict(price)))
+
+    async def reservations(self) -> BookingList:
+        """Reservations in virtual clusters that the caller may use or manages, those of the last 30 days included."""
+        return cast(BookingList, await self._json("GET", _RESERVATIONS))
+
+    async def reserve(self, reservation: Mapping[str, Any]) -> BookingWire:
+        """Make a reservation, in the words of ``POST /api/v2/reservations``. Raises Denied."""
+        return cast(BookingWire, await self._json("POST", _RESERVATIONS, value=dict(reservation)))
+
+    async def remove_reservation(self, reservation: str) -> None:
+        """Remove the reservation of this id. Raises Denied."""
+        await self.request("DELETE", f"{_RESERVATIONS}/{quote(reservation, safe='')}")
 
     async def budgets(self) -> BudgetList:
         """Budgets that concern the caller, and what of each is used; all for an administrator."""

@@ -19,6 +19,7 @@ from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import KEYS
 from jupyter_pai.sync import Client
 from jupyter_pai.vscode_server import CodeServer, kept_in
+from pai_backend.model.text import Text
 
 Found = Guide | DoctorReport | CodeServer
 """What is found in a task."""
@@ -38,7 +39,7 @@ class ReachingHandler(AnsweringHandler):
 def _index(text: str | None) -> int | None:
     if text is None or (text.isascii() and text.isdigit()):
         return None if text is None else int(text)
-    raise invalid(f"{text!r} is not a task index.", "Give a number; the first task is 0.")
+    raise invalid(Text("'{text}' is not a task index.", text=text), Text("Give a number; the first task is 0."))
 
 
 def _found(

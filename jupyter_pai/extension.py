@@ -25,6 +25,7 @@ from jupyter_pai.kernels.server_specs import JobKernelSpecManager, SpecsRefreshe
 from jupyter_pai.local_handlers import LocalHandler, LocalServices
 from jupyter_pai.notebook_handlers import NotebookRunHandler, NotebooksHandler
 from jupyter_pai.output_handler import OutputHandler
+from jupyter_pai.program_handlers import FoldersHandler, ProgramsHandler
 from jupyter_pai.service_handler import ServiceHandler
 from jupyter_pai.sweep_handlers import SweepHandler, SweepsHandler
 from jupyter_pai.terminal_handlers import TerminalsHandler, TerminalSocket
@@ -112,6 +113,8 @@ class PaiExtension(ExtensionApp):
                 (r"/pai/output/([^/]+)", OutputHandler, route),
                 (r"/pai/notebooks", NotebooksHandler, route),
                 (r"/pai/notebooks/([^/]+)", NotebookRunHandler, route),
+                (r"/pai/programs", ProgramsHandler, route),
+                (r"/pai/folders", FoldersHandler, route),
                 (r"/pai/sweeps", SweepsHandler, route),
                 (r"/pai/sweeps/([^/]+)", SweepHandler, route),
                 (r"/pai/contexts", ContextsHandler, route),

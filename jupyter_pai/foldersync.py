@@ -34,7 +34,7 @@ SUSPICIOUS = 10
 
 
 @dataclass
-class Plan:
+class SyncPlan:
     """What is to be done, by path."""
 
     push: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Plan:
         return not (self.push or self.pull or self.remove_there or self.remove_here)
 
 
-def planned(here: Listing, there: Listing, last: Listing, *, both: bool) -> Plan:
+def planned(here: Listing, there: Listing, last: Listing, *, both: bool) -> SyncPlan:
     """What brings both sides in step; without ``both`` nothing here is changed. Pure.
 
     Raises ClientError when a side has lost all that it had.
@@ -64,7 +64,7 @@ def planned(here: Listing, there: Listing, last: Listing, *, both: bool) -> Plan
                 ),
                 Text("If that is meant, remove them there, too. Else bring the folder back."),
             )
-    plan = Plan()
+    plan = SyncPlan()
     for path in sorted(here.keys() | there.keys() | last.keys()):
         mine, theirs, known = here.get(path), there.get(path), last.get(path)
         if mine == theirs:
@@ -83,7 +83,7 @@ def planned(here: Listing, there: Listing, last: Listing, *, both: bool) -> Plan
     return plan
 
 
-class Folder:
+class LocalFolder:
     """The folder here; it leaves out what ``.gitignore`` and ``.paiignore`` in it name, on both sides."""
 
     def __init__(self, root: Path) -> None:
@@ -127,7 +127,7 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-class Task:
+class TaskFolder:
     """The folder in the task. ``login`` is OpenSSH's command up to the name of the host."""
 
     def __init__(self, login: Sequence[str], path: PurePosixPath) -> None:
@@ -242,7 +242,7 @@ def _word(path: PurePosixPath) -> str:
 class Pair:
     """Both folders, and what they had in common last; ``place`` names the task's folder for ever."""
 
-    def __init__(self, folder: Folder, task: Task, place: str, *, both: bool) -> None:
+    def __init__(self, folder: LocalFolder, task: TaskFolder, place: str, *, both: bool) -> None:
         from platformdirs import user_cache_path
 
         name = hashlib.sha256(f"{folder.root.resolve()}\0{place}\0{task.path}".encode()).hexdigest()[:32]
@@ -254,7 +254,7 @@ class Pair:
         except (OSError, ValueError, TypeError, AttributeError):
             self._last = {}
 
-    def step(self) -> Plan:
+    def step(self) -> SyncPlan:
         """Bring both in step once; what was done, and what cannot be. Raises ClientError."""
         here, there = self._folder.listing(), self._task.listing(self._folder.carries)
         plan = planned(here, there, self._last, both=self._both)

@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from jupyter_pai.language import ENGLISH, language, recognised, tr
-from pai_backend.model.text import Text
+from jupyter_pai.language import ENGLISH, language, tr
+from pai_backend.model.text import Text, recognised
 
 NEVER_FIRST = frozenset("，。；：！？、）】》」』”’…,.;:!?)]}")
 """No line of Chinese begins with these (GB/T 15834, section 5.1.10)."""
@@ -58,7 +58,7 @@ class Formatter(argparse.HelpFormatter):
 
 def complaint(message: str) -> str:
     """What argparse found wrong, in the user's language; unchanged where it is not known."""
-    return recognised(message, COMPLAINTS)
+    return tr(recognised(message, COMPLAINTS)) if language() != ENGLISH else message
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from pai_backend.model.text import PLACE, Text, filled
+from pai_backend.model.text import Text, filled
 
 ENGLISH, CHINESE = "en", "zh_CN"
 VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
@@ -43,18 +43,6 @@ def tr(text: str, /, **arguments: object) -> str:
         chinese = _chinese().get(template, template)
         return filled(chinese, {name: _translated(value) for name, value in arguments.items()})
     return filled(template, arguments)
-
-
-def recognised(text: str, templates: Iterable[str]) -> str:
-    """English text that another program has made, by the first template that fits; unchanged where none does.
-
-    A value that is such a text itself is translated, too.
-    """
-    templates = tuple(templates)
-    for template in templates if language() == CHINESE else ():
-        if (found := _pattern(str.__str__(template)).fullmatch(text)) is not None:
-            return tr(template, **{name: recognised(value, templates) for name, value in found.groupdict().items()})
-    return text
 
 
 def language() -> str:
@@ -96,14 +84,6 @@ def _of(name: str) -> str:
 def _translated(value: object) -> object:
     said = str(value) if isinstance(value, Exception) else value
     return tr(said) if isinstance(said, Text) else value
-
-
-@cache
-def _pattern(template: str) -> re.Pattern[str]:
-    parts = PLACE.split(template)
-    return re.compile(
-        "".join(f"(?P<{part}>.*?)" if at % 2 else re.escape(part) for at, part in enumerate(parts)), re.DOTALL
-    )
 
 
 @cache

@@ -12,6 +12,7 @@ from jupyter_pai.errors import ClientError
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import SERVICES
 from jupyter_pai.local_service import LocalService
+from pai_backend.model.text import Text
 
 MOST = 32
 
@@ -31,7 +32,8 @@ class LocalServices:
                 address = service.listen(0)
             except OSError as error:
                 raise ClientError(
-                    f"The Jupyter server cannot listen at a port: {error.strerror}.", code="UnknownError"
+                    Text("The Jupyter server cannot listen at a port: {reason}.", reason=error.strerror),
+                    code="UnknownError",
                 ) from error
             self._open[alias] = service, address
             if len(self._open) > MOST:

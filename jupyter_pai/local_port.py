@@ -16,7 +16,7 @@ WAIT_S = 60.0
 """How long a new connection is kept waiting for the other side, before it is closed."""
 
 
-class Reader(Protocol):
+class ByteSource(Protocol):
     """What is read from."""
 
     async def read(self, n: int = -1, /) -> bytes:
@@ -24,7 +24,7 @@ class Reader(Protocol):
         ...
 
 
-class Writer(Protocol):
+class ByteSink(Protocol):
     """What is written to."""
 
     def write(self, data: bytes, /) -> None:
@@ -44,7 +44,7 @@ class Writer(Protocol):
         ...
 
 
-Open = Callable[[], Awaitable[tuple[Reader, Writer]]]
+Open = Callable[[], Awaitable[tuple[ByteSource, ByteSink]]]
 """Opens the other side of a connection. Raises ClientError (tried again when it is a ``passing`` one) and OSError."""
 
 
@@ -83,7 +83,7 @@ class LocalPort:
             self._said = text
             self._say(text)
 
-    async def opened(self) -> tuple[Reader, Writer]:
+    async def opened(self) -> tuple[ByteSource, ByteSink]:
         """The other side, waited for. Raises ClientError, OSError."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._wait_s
@@ -119,7 +119,7 @@ class LocalPort:
                 await splice((reader, writer), there)
 
 
-async def splice(one: tuple[Reader, Writer], other: tuple[Reader, Writer]) -> None:
+async def splice(one: tuple[ByteSource, ByteSink], other: tuple[ByteSource, ByteSink]) -> None:
     """Pass bytes both ways until both have ended or one side is gone, then close both."""
     ways = [asyncio.ensure_future(_pass(one[0], other[1])), asyncio.ensure_future(_pass(other[0], one[1]))]
     try:
@@ -132,7 +132,7 @@ async def splice(one: tuple[Reader, Writer], other: tuple[Reader, Writer]) -> No
         other[1].close()
 
 
-async def _pass(reader: Reader, writer: Writer) -> None:
+async def _pass(reader: ByteSource, writer: ByteSink) -> None:
     """Pass bytes on until the reader ends, then say so. An end that breaks ends the other way, too."""
     while data := await reader.read(READ_BYTES):
         writer.write(data)

@@ -5,26 +5,21 @@ Notebooks are read and written by the server's contents manager, so that they ma
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
-from typing import Any
-
 from jupyter_core.utils import ensure_async
-from jupyter_server.services.contents.filemanager import FileContentsManager
-from jupyter_server.utils import ApiPath, to_os_path
 from tornado.web import HTTPError
 from typing_extensions import TypedDict
 
 from jupyter_pai import running
-from jupyter_pai.answering import AnsweringHandler, invalid, member
+from jupyter_pai.answering import invalid, member
 from jupyter_pai.errors import ClientError, NotFound
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import JOBS
 from jupyter_pai.notebooks import packing
 from jupyter_pai.notebooks.results import NotebookStep, Outputs
+from jupyter_pai.server_files import ServerFilesHandler, needs_of, parent
 from jupyter_pai.wire_types import JobDetail
+from pai_backend.model.text import Text
 
-CONTENTS = "contents"
-"""Jupyter's own resource for files."""
 OF_JOB = "jupyter_pai"
 """Member of the metadata of a notebook that was fetched: the job's uid, so that it alone is overwritten."""
 
@@ -43,41 +38,7 @@ class FetchedNotebook(TypedDict):
     failed: int | None
 
 
-class _ContentsHandler(AnsweringHandler):
-    """Reads and writes notebooks of the server."""
-
-    @property
-    def files(self) -> Any:
-        """The server's contents manager, whose methods have no types; some are coroutines and some are not."""
-        return self.contents_manager
-
-    async def require(self, action: str) -> None:
-        """Raises 403 for a user who may not do this with files here."""
-        allowed = self.authorizer.is_authorized(self, self.current_user, action, CONTENTS)
-        if not await ensure_async(allowed):
-            raise HTTPError(403, f"{action} of {CONTENTS} is not allowed")
-
-    async def read(self, path: str) -> Any:
-        """What is in a notebook. Raises ClientError."""
-        try:
-            model = await ensure_async(self.files.get(path, content=True, type="notebook"))
-        except HTTPError as error:
-            raise ClientError(
-                f"{path} cannot be read: {error.log_message or error.reason}",
-                code="NoFileError",
-                hint="Save the notebook, and run it again.",
-                status=error.status_code,
-            ) from error
-        return model["content"]
-
-    def folder_of(self, path: str) -> Path:
-        """The directory on the server's disk that holds a notebook. Raises ClientError where there is none."""
-        if not isinstance(self.files, FileContentsManager):
-            raise invalid("The folder is not on this server's disk.", "Run the notebook without its folder.")
-        return Path(to_os_path(ApiPath(path), self.files.root_dir)).parent
-
-
-class NotebooksHandler(_ContentsHandler):
+class NotebooksHandler(ServerFilesHandler):
     """Runs notebooks."""
 
     @authenticated
@@ -91,13 +52,13 @@ class NotebooksHandler(_ContentsHandler):
         asked = self.asked()
         path = member(asked, "path", str, "")
         parameters = {name: _value(name, text) for name, text in member(asked, "parameters", dict, {}).items()}
-        notebook = packing.checked(await self.read(path), path)
+        notebook = packing.checked(await self.content(path, "notebook"), path)
         files = packing.files(packing.with_parameters(notebook, parameters), "notebook.ipynb", html="notebook.html")
         command = running.Command(
             packing.COMMAND,
-            _needs(asked),
+            needs_of(asked),
             member(asked, "name", str, "") or running.job_name([path]),
-            self.folder_of(path) if member(asked, "withFolder", bool, False) else None,
+            await self.folder(parent(path)) if member(asked, "withFolder", bool, False) else None,
             files,
             path,
         )
@@ -108,23 +69,10 @@ def _value(name: str, text: object) -> object:
     try:
         return packing.parameter(f"{name}={text}")[1]
     except ValueError:
-        raise invalid(f"{name!r} is not the name of a variable.") from None
+        raise invalid(Text("'{name}' is not the name of a variable.", name=name)) from None
 
 
-def _needs(asked: dict[str, Any]) -> running.Needs:
-    """What the job gets. Raises ClientError."""
-    gpus = member(asked, "gpus", int, 0)
-    if gpus < 0:
-        raise invalid("gpus is less than 0.", "Give a number from 0.")
-    return running.Needs(
-        gpus,
-        member(asked, "gpuType", str, ""),
-        image=member(asked, "image", str, ""),
-        virtual_cluster=member(asked, "virtualCluster", str, ""),
-    )
-
-
-class NotebookRunHandler(_ContentsHandler):
+class NotebookRunHandler(ServerFilesHandler):
     """The run of a notebook by a job."""
 
     @authenticated
@@ -156,7 +104,10 @@ class NotebookRunHandler(_ContentsHandler):
             notebook = await outputs.notebook("notebook.ipynb")
         except NotFound as error:
             raise ClientError(
-                "The job has not written the notebook yet.", code="NoFileError", hint="Wait until it runs.", status=404
+                Text("The job has not written the notebook yet."),
+                code="NoFileError",
+                hint=Text("Wait until it runs."),
+                status=404,
             ) from error
         notebook.setdefault("metadata", {})[OF_JOB] = {"job": job["uid"]}
         path = await self._place(job)
@@ -165,9 +116,9 @@ class NotebookRunHandler(_ContentsHandler):
             await ensure_async(self.files.save(model, path))
         except HTTPError as error:
             raise ClientError(
-                f"{path} cannot be written: {error.log_message or error.reason}",
+                Text("{path} cannot be written: {reason}", path=path, reason=error.log_message or error.reason),
                 code="ConflictFileError",
-                hint="Make the folder writable.",
+                hint=Text("Make the folder writable."),
                 status=error.status_code,
             ) from error
         result = await outputs.result()
@@ -177,17 +128,19 @@ class NotebookRunHandler(_ContentsHandler):
 
     async def _place(self, job: JobDetail) -> str:
         """A path beside the notebook, where it is one of this server's: free, or of an earlier fetch of the job."""
-        folder = str(PurePosixPath(job["notebook"]).parent)
-        if folder == "." or not await ensure_async(self.files.dir_exists(folder)):
+        folder = parent(job["notebook"])
+        if not await ensure_async(self.files.dir_exists(folder)):
             folder = ""
         for number in range(100):
             path = f"{folder}/{job['name']}{f'-{number}' if number else ''}.ipynb".lstrip("/")
             if not await ensure_async(self.files.file_exists(path)):
                 return path
             try:
-                there = await self.read(path)
+                there = await self.content(path, "notebook")
             except ClientError:  # it is no notebook
                 continue
             if (there.get("metadata", {}).get(OF_JOB) or {}).get("job") == job["uid"]:
                 return path
-        raise invalid(f"There are 100 files named like {job['name']}.ipynb.", "Rename or remove them.")
+        raise invalid(
+            Text("There are 100 files named like {name}.ipynb.", name=job["name"]), Text("Rename or remove them.")
+        )

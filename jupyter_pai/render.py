@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from jupyter_pai.backend_words import ended
-from jupyter_pai.errors import ClientError, Fault, worded
+from jupyter_pai.backend_words import said
+from jupyter_pai.durations import duration_text
+from jupyter_pai.errors import ClientError, Fault
 from jupyter_pai.excerpt import lines_to_show
 from jupyter_pai.language import language, tr
 from jupyter_pai.wire import FINAL_STATES, tasks_of
@@ -84,12 +85,8 @@ def job_list(
     jobs: Sequence[Summary],
     shared: Mapping[str, str] = NONE,
     contexts: Mapping[str, str] = NONE,
-    whys: Mapping[str, str] = NONE,
 ) -> str:
-    """The list, a job a line; ``shared`` says with whom, by uid, and ``contexts`` where: columns when there are any.
-
-    ``whys`` are reasons in the user's language, by uid, in place of the list's own.
-    """
+    """The list, a job a line; ``shared`` says with whom, by uid, and ``contexts`` where: columns when there are any."""
     if not jobs:
         return tr("No jobs.")
     marked = any(job["uid"] in shared for job in jobs)
@@ -103,7 +100,7 @@ def job_list(
             job["totalGpuNumber"],
             clock(job["submissionTime"]),
             *([shared.get(job["uid"], "")] if marked else []),
-            whys.get(job["uid"]) or tr(job["why"]),
+            said(job, "why"),
         )
         for job in jobs
     ]
@@ -115,23 +112,20 @@ def warning_lines(warnings: Sequence[DocumentWarning]) -> list[str]:
     """Warnings with their remedies."""
     lines = []
     for warning in warnings:
-        lines.append(f"! {safe(tr(worded(warning, 'message', 'wording')))}")
+        lines.append(f"! {safe(said(warning))}")
         if warning["hint"]:
-            lines.append(f"  {safe(tr(worded(warning, 'hint', 'hintWording')))}")
+            lines.append(f"  {safe(said(warning, 'hint'))}")
     return lines
 
 
-def job_page(job: JobDetail, why: str = "") -> str:
-    """All about a job, for a terminal or the plain form of a cell; ``why`` in the user's language, where known."""
+def job_page(job: JobDetail) -> str:
+    """All about a job, for a terminal or the plain form of a cell."""
     lines = [f"{safe(job['name'])}: {state_words(job)}"]
     if description := job.get("description"):
         lines.append(f"  {safe(description)}")
-    if doubt := job.get("doubt"):
-        lines.append(f"! {safe(tr(doubt))}")
-    if warning := job.get("ruleWarning"):
-        lines.append(f"! {safe(tr(warning))}")
+    lines += [f"! {safe(said(job, each))}" for each in ("doubt", "ruleWarning") if job.get(each)]
     if job["why"]:
-        lines.append(f"  {safe(why or tr(job['why']))}")
+        lines.append(f"  {safe(said(job, 'why'))}")
     if job["exit"]:
         lines += _exit_lines(job["exit"])
     if end := job.get("endAt"):
@@ -151,7 +145,7 @@ def job_page(job: JobDetail, why: str = "") -> str:
             task_state(task),
             task["node"],
             " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items()),
-            "" if task["exit"] is None else f"{task['exit']['status']} {ended(task['exit']['message'])}".strip(),
+            "" if task["exit"] is None else f"{task['exit']['status']} {said(task['exit'])}".strip(),
         )
         for task in tasks_of(job)
     ]
@@ -200,9 +194,9 @@ def task_state(task: TaskWire) -> str:
     return tr(task["phase"]) if task["phase"] != "ended" else state_name(task["state"])
 
 
-def status_text(job: JobDetail, why: str = "") -> str:
+def status_text(job: JobDetail) -> str:
     """The state in a line, and of a failure its exit status, what it means and what can be done."""
-    lines = [state_line(job, why)]
+    lines = [state_line(job)]
     if job["exit"]:
         lines += _exit_lines(job["exit"])
     else:
@@ -216,37 +210,35 @@ def idle_lines(idle: IdleWire | None) -> list[str]:
     if idle is None or idle["since"] is None:
         return []
     if idle["sentence"]:
-        return [f"  {safe(tr(idle['sentence']))}"]
+        return [f"  {safe(said(idle, 'sentence'))}"]
     known = {"since": clock(idle["since"]), "stop": clock(idle["stopAt"])}
     if user := idle["usedBy"]:
-        said = tr("not used since {since}, last by {user}; unless it is, it is stopped at {stop}", user=user, **known)
+        line = tr("not used since {since}, last by {user}; unless it is, it is stopped at {stop}", user=user, **known)
     else:
-        said = tr("not used since {since}; unless it is, it is stopped at {stop}", **known)
-    return [f"  {said}"]
+        line = tr("not used since {since}; unless it is, it is stopped at {stop}", **known)
+    return [f"  {line}"]
 
 
 def _exit_lines(exit_: JobExit | TaskExitWire | None, whose: str = "") -> list[str]:
     if exit_ is None:
         return []
     remedy = exit_.get("remedy")
-    said = f"  {whose}{safe(exit_words(exit_))}"
-    return [said, f"  {safe(tr(remedy))}"] if remedy else [said]
+    line = f"  {whose}{safe(exit_words(exit_))}"
+    return [line, f"  {safe(tr(remedy))}"] if remedy else [line]
 
 
 def exit_words(exit_: JobExit | TaskExitWire) -> str:
     """The exit status and what it means."""
-    return tr("exit status {status}: {message}", status=exit_["status"], message=ended(exit_["message"]))
+    return tr("exit status {status}: {message}", status=exit_["status"], message=said(exit_))
 
 
 def why_text(why: Why) -> str:
     """Why a job waits, who holds what it needs, and what would start it now."""
     waiting = why["waiting"]
     if waiting is None:
-        said = tr(why["sentence"]) or (
-            tr("it does not wait") if why["state"] != "WAITING" else tr("nothing is known yet")
-        )
-        doubt = f"\n! {safe(tr(doubted))}" if (doubted := why.get("doubt")) else ""
-        return f"{safe(why['id'])}: {safe(said)}{doubt}"
+        unknown = tr("it does not wait") if why["state"] != "WAITING" else tr("nothing is known yet")
+        doubt = f"\n! {safe(said(why, 'doubt'))}" if why.get("doubt") else ""
+        return f"{safe(why['id'])}: {safe(said(why, 'sentence') or unknown)}{doubt}"
     lines = [f"{safe(why['id'])}: {safe(told_in_language(waiting['texts'])['sentence'])}", *waiting_lines(waiting)]
     if not why["current"]:
         lines.append("  " + tr("As of {time}: the controller does not answer now.", time=clock(why["asOf"])))
@@ -287,6 +279,8 @@ def change_words(change: Change) -> str:
             return tr("1 GPU a task instead of {before}", before=change["before"])
         case "smaller-tasks":
             return tr("{after} GPUs a task instead of {before}", after=change["after"], before=change["before"])
+        case "max-duration":
+            return tr("a maxDuration of {time} at most", time=duration_text(change["after"]))
         case "opportunistic":
             return tr("as an opportunistic job, which may be preempted")
         case "anywhere":
@@ -301,10 +295,10 @@ def change_words(change: Change) -> str:
             return safe(other)
 
 
-def state_line(job: JobDetail, why: str = "") -> str:
-    """One line for a change of state while waiting; ``why`` in the user's language, where known."""
+def state_line(job: JobDetail) -> str:
+    """One line for a change of state while waiting."""
     text = f"{safe(job['name'])}: {state_words(job)}"
-    return f"{text}: {safe(why or tr(job['why']))}" if job["why"] else text
+    return f"{text}: {safe(said(job, 'why'))}" if job["why"] else text
 
 
 def stop_line(job: JobDetail) -> str:
@@ -319,11 +313,11 @@ def verdict(job: JobDetail) -> str:
         return f"{name} {state}"
     known = {"name": name, "state": state, "status": exit_["status"]}
     if exit_["role"] is None:
-        said = tr("{name} {state} with exit status {status}", **known)
+        line = tr("{name} {state} with exit status {status}", **known)
     else:  # an exit of a whole role names no task of it
         task = exit_["role"] if exit_["index"] is None else f"{exit_['role']}-{exit_['index']}"
-        said = tr("{name} {state} in {task} with exit status {status}", task=task, **known)
-    if message := safe(ended(exit_["message"])):
-        said = f"{said}: {message}"
+        line = tr("{name} {state} in {task} with exit status {status}", task=task, **known)
+    if message := safe(said(exit_)):
+        line = f"{line}: {message}"
     remedy = exit_.get("remedy")
-    return f"{said}\n  {safe(tr(remedy))}" if remedy else said
+    return f"{line}\n  {safe(tr(remedy))}" if remedy else line

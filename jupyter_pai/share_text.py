@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jupyter_pai.language import tr
-from jupyter_pai.render import NONE, clock, job_list, table
+from jupyter_pai.render import clock, job_list, table
 
 if TYPE_CHECKING:
     from jupyter_pai.broker import Shares
@@ -58,13 +58,10 @@ def shares_text(shares: Shares) -> str:
     return "\n\n".join(part for part in parts if part) or tr("Nothing is shared.")
 
 
-def listed(jobs: Sequence[Summary], shares: Shares, whys: Mapping[str, str] = NONE, *, chosen: bool = False) -> str:
-    """A list of jobs that says which are shared and, unless jobs were ``chosen``, what others share with the reader.
-
-    ``whys`` are reasons in the user's language, by uid.
-    """
+def listed(jobs: Sequence[Summary], shares: Shares, *, chosen: bool = False) -> str:
+    """A list of jobs that says which are shared and, unless jobs were ``chosen``, what others share with the reader."""
     received = "" if chosen else received_text(shares["received"])
-    return "\n\n".join(part for part in (job_list(jobs, sharers(shares["given"]), whys=whys), received) if part)
+    return "\n\n".join(part for part in (job_list(jobs, sharers(shares["given"])), received) if part)
 
 
 def sharers(shares: Sequence[ShareWire]) -> dict[str, str]:

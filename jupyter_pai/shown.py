@@ -26,7 +26,7 @@ class JobFailed(CellFailure):
     """The job that was waited for did not succeed."""
 
 
-class Shown(str):
+class ShownText(str):
     """Text that a cell shows as it is, not as a quoted string."""
 
     __slots__ = ()
@@ -35,7 +35,7 @@ class Shown(str):
         return str(self)
 
 
-class Link:
+class ServiceLink:
     """A one-time sign-in to a service, good for a minute.
 
     ``url`` is what works from the kernel's machine, as `pai open` chooses it; ``path_url`` is below the backend's

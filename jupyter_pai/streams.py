@@ -68,7 +68,7 @@ async def connect(client: AsyncClient, path: str, query: Query) -> WebSocketClie
         raise away(client.endpoint, reason_of(error)) from error
 
 
-class Patience:
+class StreamBackoff:
     """Growing pauses between tries, and an end to them; progress makes it new."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Patience:
 
 async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
     """What a question is answered with that changes nothing, asked again while the backend is away."""
-    patience = Patience()
+    patience = StreamBackoff()
     while True:
         try:
             return await ask()
@@ -123,7 +123,7 @@ async def _one_connection(client: AsyncClient, path: str, query: Query) -> Async
 
 async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterator[Event]:
     """Events behind ``after``, once each and in order, until the final one."""
-    seen, patience = after, Patience()
+    seen, patience = after, StreamBackoff()
     while True:
         try:
             async for message in _one_connection(client, path, {"after": seen}):
@@ -140,7 +140,7 @@ async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterato
 
 async def all_events(client: AsyncClient, path: str, position: str | None) -> AsyncIterator[PlacedEvent]:
     """Events of all jobs from ``position`` on (None: from now), across reconnects; ends only by an error."""
-    patience = Patience()
+    patience = StreamBackoff()
     while True:
         try:
             async for message in _one_connection(client, path, {"position": position}):
@@ -166,7 +166,7 @@ async def log(
     from jupyter_pai.client import job_path
 
     place: Query = {"role": role, "index": index, "stream": stream, "timestamps": "true" if lines else None}
-    patience = Patience()
+    patience = StreamBackoff()
     while True:
         try:
             # Only the plain answer says where a negative or rotated-away offset really starts.

@@ -12,6 +12,7 @@ from jupyter_pai import sweeps
 from jupyter_pai.answering import AnsweringHandler, invalid, member
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import JOBS
+from pai_backend.model.text import Text
 
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,200}")
 
@@ -52,17 +53,20 @@ class SweepsHandler(AnsweringHandler):
         document = member(asked, "document", str, "").encode()
         parallel = member(asked, "parallel", int, None)
         if parallel is not None and parallel < 1:
-            raise invalid("parallel is less than 1.", "Give a number from 1, or leave it out for no limit.")
+            raise invalid(
+                Text("{name} is less than 1.", name="parallel"),
+                Text("Give a number from 1, or leave it out for no limit."),
+            )
         secrets_of = member(asked, "secretsOf", str, None)
         axes = dict(_axis(text) for text in member(asked, "axes", list, []))
         if not axes:
-            raise invalid("The sweep has no values.", "Give a line such as lr=0.1,0.01.")
+            raise invalid(Text("The sweep has no values."), Text("Give a line such as lr=0.1,0.01."))
         # A document may have a megabyte, and there is one for each job.
         made = await asyncio.to_thread(sweeps.members, document, axes, _name(asked.get("name", "")), parallel)
         own = [replace(each, secrets_of=secrets_of) for each in made]
         return await self._submitted(own)
 
-    async def _submitted(self, made: list[sweeps.Member]) -> SubmittedSweep:
+    async def _submitted(self, made: list[sweeps.SweepMember]) -> SubmittedSweep:
         jobs = await sweeps.submit(await self.link.client(), made, self.log.info)
         return {"name": made[0].name.rpartition("-")[0], "jobs": len(jobs)}
 
@@ -71,13 +75,13 @@ def _axis(text: object) -> tuple[str, tuple[str, ...]]:
     try:
         return sweeps.axis(str(text))
     except ValueError as error:
-        raise invalid(f"{error}.", "Give a line such as lr=0.1,0.01 or seed=1..5.") from None
+        raise invalid(f"{error}.", Text("Give a line such as lr=0.1,0.01 or seed=1..5.")) from None
 
 
 def _name(text: object) -> str:
     """A name of a sweep, or an empty one. Raises ClientError."""
     if text != "" and not (isinstance(text, str) and _NAME.fullmatch(text)):
-        raise invalid(f"{text!r} is not a name for jobs.", "Use letters, digits, - and _.")
+        raise invalid(Text("'{text}' is not a name for jobs.", text=text), Text("Use letters, digits, - and _."))
     return text
 
 
@@ -106,6 +110,6 @@ class SweepHandler(SweepsHandler):
     async def _clone(self, name: str) -> SubmittedSweep:
         new = _name(self.asked().get("name", ""))
         if not new:
-            raise invalid("The new sweep has no name.", "Give it one.")
+            raise invalid(Text("The new sweep has no name."), Text("Give it one."))
         jobs = await sweeps.find(await self.link.client(), name)
         return await self._submitted(list(sweeps.cloned(jobs, new)))

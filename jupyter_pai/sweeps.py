@@ -51,7 +51,7 @@ def axis(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Member:
+class SweepMember:
     """A job of a sweep before it is submitted. Masked values of its document are those of the job ``secrets_of``."""
 
     name: str
@@ -60,7 +60,7 @@ class Member:
     secrets_of: str | None = None
 
 
-def members(document: bytes, axes: Mapping[str, Sequence[str]], name: str, parallel: int | None) -> list[Member]:
+def members(document: bytes, axes: Mapping[str, Sequence[str]], name: str, parallel: int | None) -> list[SweepMember]:
     """One document for each combination of values, the last name changing first. ``name`` may be empty.
 
     Raises ClientError for too many, and for a document that has no such parameter or cannot be changed.
@@ -80,7 +80,7 @@ def members(document: bytes, axes: Mapping[str, Sequence[str]], name: str, paral
     made = []
     for number, combination in enumerate(itertools.product(*axes.values()), 1):
         values = dict(zip(axes, combination, strict=True))
-        made.append(Member(f"{sweep}-{number:03d}", _changed(text, values, sweep, parallel), values))
+        made.append(SweepMember(f"{sweep}-{number:03d}", _changed(text, values, sweep, parallel), values))
     return made
 
 
@@ -163,7 +163,7 @@ def _scalar(value: str) -> yaml.ScalarNode:
     return yaml.ScalarNode(kind, value, style=None if plain else '"')
 
 
-async def submit(client: AsyncClient, sweep: Sequence[Member], say: Callable[[str], None]) -> list[JobDetail]:
+async def submit(client: AsyncClient, sweep: Sequence[SweepMember], say: Callable[[str], None]) -> list[JobDetail]:
     """Submit all, in order. Raises ClientError at the first refusal, which says what was submitted before."""
     jobs: list[JobDetail] = []
     for member in sweep:
@@ -227,10 +227,10 @@ def _of(tree: Mapping[str, Any]) -> str:
     return str(own.get("sweep", "")) if isinstance(own, dict) else ""
 
 
-def cloned(jobs: Sequence[SweptJob], name: str) -> Iterator[Member]:
+def cloned(jobs: Sequence[SweptJob], name: str) -> Iterator[SweepMember]:
     """The same jobs as another sweep."""
     for number, each in enumerate(jobs, 1):
         tree = _tree(each.document.decode("utf-8-sig", "replace"))
         parallel = tree["extras"]["jupyterPai"].get("sweepParallel")
         text = _changed(each.document.decode("utf-8-sig", "replace"), {}, name, int(parallel) if parallel else None)
-        yield Member(f"{name}-{number:03d}", text, each.values)
+        yield SweepMember(f"{name}-{number:03d}", text, each.values)

@@ -16,7 +16,7 @@ import asyncssh
 
 from jupyter_pai import access, certificates
 from jupyter_pai.connect.ssh_config import KEEPALIVE_COUNT, KEEPALIVE_INTERVAL_S
-from jupyter_pai.errors import ClientError, Denied, NotFound
+from jupyter_pai.errors import ClientError, Denied, NotFound, worded
 from jupyter_pai.sync import Client
 from jupyter_pai.wire_types import SshEntry
 from pai_backend.model.text import Text
@@ -49,7 +49,7 @@ class _Found:
     """The task that a name leads to now, and what opens it."""
 
     reached: access.Reached
-    wanted: certificates.Wanted | None
+    wanted: certificates.WantedCertificate | None
     port: int
 
 
@@ -171,10 +171,10 @@ class TaskTunnel:
 
     def _why(self) -> str:
         try:
-            why = self._client.job(self.service.job)["why"].rstrip(".")
+            why = worded(self._client.job(self.service.job), "why", "whyWording")
         except NotFound:  # it is another user's, who shares no more than a login
             return ""
-        return why
+        return why.rstrip(".") if why.endswith(".") else why
 
     async def _log_in(self, found: _Found) -> asyncssh.SSHClientConnection:
         login, files, said = found.reached.login, found.reached.files, self._said

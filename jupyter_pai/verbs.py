@@ -13,6 +13,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -213,16 +214,31 @@ class AnyOrder(argparse.ArgumentParser):
 
     argparse fills all words that may be left out (``nargs`` of ``*`` and ``?``) with nothing as soon as an option
     follows the first word, and refuses those behind it.
+
+    One with ``fill``, which gives it its arguments, makes itself when it is first used: a line has one of a hundred
+    commands.
     """
 
     _within = False
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{"formatter_class": Formatter, **options})
+    def __init__(self, *, fill: Callable[[AnyOrder], None] | None = None, **options: Any) -> None:
+        if fill is not None:
+            self._later = fill, options
+            return
+        super().__init__(**{"formatter_class": Formatter, **options})
         for group in self._action_groups:
             group.title = tr(group.title) if group.title else None
         for action in self._actions:  # only --help so far
             action.help = tr(action.help) if action.help else None
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what an instance lacks: before it has made itself that is all that a parser has."""
+        if "_later" not in self.__dict__:
+            raise AttributeError(name)
+        fill, options = self.__dict__.pop("_later")
+        AnyOrder.__init__(self, **options)
+        fill(self)
+        return getattr(self, name)
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse: print usage and message, and end with the exit code of a wrong usage."""
@@ -247,24 +263,39 @@ class AnyOrder(argparse.ArgumentParser):
 
 
 def add_verbs(
-    whole: argparse.ArgumentParser,
+    whole: AnyOrder,
     verbs: Iterable[Verb],
     *,
     common: Sequence[argparse.ArgumentParser] = (),
     conversion: Conversion = lambda argument: argument.options.get("type"),
 ) -> None:
     """Give a parser a command for each verb. ``common``: parsers whose arguments each of them takes, too."""
-    levels = {"": whole.add_subparsers(dest="verb", required=True, metavar="VERB")}
-    for each in verbs:
-        group, _, name = each.name.rpartition(" ")
-        if group not in levels:
-            common_words = tr(GROUPS[group])
-            above = levels[""].add_parser(group, help=common_words, description=common_words)
-            levels[group] = above.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(add_parser: Callable[..., AnyOrder], name: str, each: Verb) -> None:
         summary = tr(each.summary)
         told = tr("{summary}. {details}", summary=summary, details=tr(each.details)).rstrip()
-        command = levels[group].add_parser(name, parents=common, help=summary, description=told)
-        each.add_to(command, conversion)
+        fill = partial(each.add_to, conversion=conversion)
+        add_parser(name, parents=common, help=summary, description=told, fill=fill)
+
+    def add_group(add_parser: Callable[..., AnyOrder], group: str, members: Mapping[str, Verb]) -> None:
+        def fill(above: AnyOrder) -> None:
+            actions = above.add_subparsers(dest="action", required=True, metavar="ACTION")
+            for name, each in members.items():
+                add(actions.add_parser, name, each)
+
+        words = tr(GROUPS[group])
+        add_parser(group, help=words, description=words, fill=fill)
+
+    groups: dict[str, dict[str, Verb]] = {}
+    for each in verbs:
+        group, _, name = each.name.rpartition(" ")
+        groups.setdefault(group or name, {})[name] = each
+    commands = whole.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for group, members in groups.items():
+        if group in members:
+            add(commands.add_parser, group, members[group])
+        else:
+            add_group(commands.add_parser, group, members)
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:

@@ -58,6 +58,37 @@ class AuthorityWire(TypedDict):
 Basis: TypeAlias = Literal["declared", "history"]
 
 
+class BookedFor(TypedDict):
+    """A reservation that a group has to leave room for."""
+
+    name: str
+    gpus: int
+    gpuType: str
+    begins: str
+    ends: str
+    whom: str
+
+
+class BookingWire(TypedDict):
+    """GPUs of a virtual cluster that are reserved for a time."""
+
+    id: str
+    virtualCluster: str
+    name: str
+    gpus: int
+    gpuType: str
+    oneNode: bool
+    begins: str
+    ends: str
+    users: list[str]
+    groups: list[str]
+    stops: list[str]
+    isYours: bool
+    madeAt: str
+    madeBy: str
+    mayRemove: bool
+
+
 class CapReached(TypedDict):
     """A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is."""
 
@@ -85,6 +116,7 @@ Cause: TypeAlias = Literal[
     "kept",
     "reserved",
     "fragmented",
+    "booked",
     "priority",
     "ahead",
 ]
@@ -134,6 +166,7 @@ ChangeKind: TypeAlias = Literal[
     "fewer-tasks",
     "smaller-tasks",
     "opportunistic",
+    "max-duration",
     "anywhere",
     "drop-label",
     "tolerate",
@@ -146,6 +179,14 @@ class Completion(TypedDict):
 
     minFailed: int | None
     minSucceeded: int | None
+
+
+class DailyUsage(TypedDict):
+    """Of each day of `days` the hours and what they cost."""
+
+    gpuHours: list[float]
+    cpuHours: list[float]
+    cost: list[str] | None
 
 
 Dialect: TypeAlias = Literal["openpai-v1", "qizhi", "scm", "openpai-v2", "openpai-v2-draft"]
@@ -187,18 +228,6 @@ class Holder(TypedDict):
     priority: int
     gpus: int
     until: str | None
-
-
-class IdleWire(TypedDict):
-    """The idle clock of a job with an `idleTimeout`."""
-
-    timeoutS: int
-    since: str | None
-    usedBy: str | None
-    stopAt: str | None
-    warned: bool
-    unread: dict[str, str]
-    sentence: str
 
 
 class ImageAuth(TypedDict):
@@ -295,14 +324,6 @@ class MovedJob(TypedDict):
     was: int
 
 
-class MovedJobs(TypedDict):
-    """The jobs that have changed places; none when they stood as asked already."""
-
-    status: int
-    message: str
-    jobs: list[MovedJob]
-
-
 class NodeUseWire(TypedDict):
     """A node and what of it is in use."""
 
@@ -363,6 +384,15 @@ class PlacedEvent(TypedDict):
     event: Event
 
 
+class PodChoice(TypedDict):
+    """What a document says of its pods; empty where the administrator's settings count."""
+
+    priorityClass: str
+    runtimeClass: str
+    serviceAccount: str
+    imagePullSecrets: list[str]
+
+
 class Point(TypedDict):
     """Averages over a part of the time."""
 
@@ -383,6 +413,18 @@ class PortSpec(TypedDict):
     implicit: bool
 
 
+class PriceWire(TypedDict):
+    """A price, and when it holds."""
+
+    type: str
+    hourly: str | None
+    since: str
+    until: str | None
+    holds: bool
+    changedAt: str
+    changedBy: str
+
+
 PriorityClass: TypeAlias = Literal["crit", "prod", "test", "oppo"]
 
 
@@ -393,15 +435,7 @@ class ProxyAddress(TypedDict):
     baseUrl: str
 
 
-class Released(TypedDict):
-    """What is released now."""
-
-    status: int
-    message: str
-    tasks: list[str]
-
-
-Resource: TypeAlias = Literal["gpu", "cpu"]
+Resource: TypeAlias = Literal["gpu", "cpu", "money"]
 
 
 class Resources(TypedDict):
@@ -435,13 +469,6 @@ class RunningJob(TypedDict):
     tasks: int
     gpus: int
     opportunistic: bool
-
-
-class Said(TypedDict):
-    """OpenPAI's answer to a change."""
-
-    status: int
-    message: str
 
 
 class Scheduling(TypedDict):
@@ -513,41 +540,6 @@ class StorageMount(TypedDict):
     mountPath: str
 
 
-class Summary(TypedDict):
-    """A row of the job list."""
-
-    uid: str
-    id: str
-    name: str
-    username: str
-    alias: str
-    state: State
-    phase: Phase
-    why: str
-    virtualCluster: str
-    submissionTime: str
-    launchedTime: str | None
-    completedTime: str | None
-    retries: int
-    totalTaskNumber: int
-    totalGpuNumber: int
-    exitStatus: int | None
-    warnings: int
-    gpuTypes: list[str]
-
-
-class TaskExitWire(TypedDict):
-    """How a task ended."""
-
-    status: int
-    code: int | None
-    signal: int | None
-    reason: str
-    message: str
-    phrase: str
-    remedy: str
-
-
 class TaskRole(TypedDict):
     """A group of equal tasks."""
 
@@ -568,28 +560,6 @@ class TaskRole(TypedDict):
     pinnedCellId: str | None
     affinityGroup: str | None
     withinOneCell: str | None
-
-
-class TaskWire(TypedDict):
-    """A task of the current attempt."""
-
-    uid: str
-    role: str
-    index: int
-    alias: str
-    attempt: int
-    state: State
-    phase: Phase
-    node: str | None
-    address: str | None
-    gpus: list[int]
-    gpuType: str
-    ports: dict[str, list[int]]
-    startedTime: str | None
-    completedTime: str | None
-    exit: TaskExitWire | None
-    keptUntil: str | None
-    sshCommand: str
 
 
 class TemplateWords(TypedDict):
@@ -625,18 +595,29 @@ class UploadState(TypedDict):
     complete: bool
 
 
+class UsageAmounts(TypedDict):
+    """Hours, and what they cost at the prices of their time."""
+
+    gpuHours: float
+    cpuHours: float
+    cost: str | None
+
+
 class UsageRow(TypedDict):
     """Hours that belong together; what they are not told apart by is ``null``."""
 
+    gpuHours: float
+    cpuHours: float
+    cost: str | None
     user: str | None
+    group: str | None
     virtualCluster: str | None
     gpuType: str | None
     day: str | None
     job: str | None
     quota: str | None
-    gpuHours: float
-    cpuHours: float
     runs: int
+    daily: DailyUsage | None
 
 
 class UsePoint(TypedDict):
@@ -717,6 +698,13 @@ class AuditChain(TypedDict):
     sealed: AuditPlace | None
 
 
+class BookingList(TypedDict):
+    """Reservations, the earliest first."""
+
+    data: list[BookingWire]
+    mayReserve: list[str]
+
+
 class BudgetWire(TypedDict):
     """A budget, and what of it is used."""
 
@@ -726,8 +714,11 @@ class BudgetWire(TypedDict):
     virtualCluster: str | None
     resource: Resource
     per: Per
-    hours: float
-    usedHours: float
+    hours: float | None
+    usedHours: float | None
+    amount: str | None
+    usedAmount: str | None
+    currency: str | None
     level: Literal["ok", "near", "used-up"]
     warnPercent: int
     begins: str
@@ -870,6 +861,19 @@ class GroupFigures(TypedDict):
     grown: int
 
 
+class IdleWire(TypedDict):
+    """The idle clock of a job with an `idleTimeout`."""
+
+    timeoutS: int
+    since: str | None
+    usedBy: str | None
+    stopAt: str | None
+    warned: bool
+    unread: dict[str, str]
+    sentence: str
+    sentenceWording: Wording | None
+
+
 class ImageShown(TypedDict):
     """An image of the machine that runs the tasks."""
 
@@ -903,6 +907,7 @@ class JobExit(TypedDict):
     cause: StopCause | None
     role: str | None
     index: int | None
+    wording: Wording | None
 
 
 class JobSpec(TypedDict):
@@ -927,6 +932,7 @@ class JobSpec(TypedDict):
     notebook: str
     nodeSelector: dict[str, str]
     secretEnv: dict[str, str]
+    kubernetes: PodChoice
     name: str
     dialect: Dialect
     image: str
@@ -954,11 +960,37 @@ class Lack(TypedDict):
     others: int
 
 
-class RoleWire(TypedDict):
-    """A role and its tasks."""
+class MovedJobs(TypedDict):
+    """The jobs that have changed places; none when they stood as asked already."""
 
-    name: str
-    taskStatuses: list[TaskWire]
+    status: int
+    message: str
+    wording: Wording | None
+    jobs: list[MovedJob]
+
+
+class PriceListWire(TypedDict):
+    """All prices."""
+
+    currency: str
+    data: list[PriceWire]
+
+
+class Released(TypedDict):
+    """What is released now."""
+
+    status: int
+    message: str
+    wording: Wording | None
+    tasks: list[str]
+
+
+class Said(TypedDict):
+    """OpenPAI's answer to a change."""
+
+    status: int
+    message: str
+    wording: Wording | None
 
 
 class ServiceWire(TypedDict):
@@ -984,6 +1016,43 @@ class SshEntry(TypedDict):
     state: State
     reachable: bool
     ports: dict[str, int]
+
+
+class Summary(TypedDict):
+    """A row of the job list."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    alias: str
+    state: State
+    phase: Phase
+    why: str
+    whyWording: Wording | None
+    virtualCluster: str
+    submissionTime: str
+    launchedTime: str | None
+    completedTime: str | None
+    retries: int
+    totalTaskNumber: int
+    totalGpuNumber: int
+    exitStatus: int | None
+    warnings: int
+    gpuTypes: list[str]
+
+
+class TaskExitWire(TypedDict):
+    """How a task ended."""
+
+    status: int
+    code: int | None
+    signal: int | None
+    reason: str
+    message: str
+    wording: Wording | None
+    phrase: str
+    remedy: str
 
 
 class TaskMetrics(TypedDict):
@@ -1021,6 +1090,28 @@ class TaskUseRows(TypedDict):
     sampleS: float
 
 
+class TaskWire(TypedDict):
+    """A task of the current attempt."""
+
+    uid: str
+    role: str
+    index: int
+    alias: str
+    attempt: int
+    state: State
+    phase: Phase
+    node: str | None
+    address: str | None
+    gpus: list[int]
+    gpuType: str
+    ports: dict[str, list[int]]
+    startedTime: str | None
+    completedTime: str | None
+    exit: TaskExitWire | None
+    keptUntil: str | None
+    sshCommand: str
+
+
 class TemplateWire(TypedDict):
     """A job document to begin with."""
 
@@ -1035,6 +1126,9 @@ class Usage(TypedDict):
 
     since: str
     until: str
+    currency: str | None
+    total: UsageAmounts
+    days: list[str]
     data: list[UsageRow]
 
 
@@ -1082,6 +1176,7 @@ class Waiting(TypedDict):
     lacks: list[Lack]
     putOffS: int
     cap: CapReached | None
+    booked: BookedFor | None
     position: int
     waiting: int
     overtaken: int
@@ -1098,10 +1193,12 @@ class Why(TypedDict):
     state: State
     phase: Phase
     sentence: str
+    sentenceWording: Wording | None
     waiting: Waiting | None
     asOf: str | None
     current: bool
     doubt: str
+    doubtWording: Wording | None
 
 
 class BudgetList(TypedDict):
@@ -1143,47 +1240,6 @@ class ImageList(TypedDict):
     mostBytes: int | None
 
 
-class JobDetail(TypedDict):
-    """Everything about one job."""
-
-    uid: str
-    id: str
-    name: str
-    username: str
-    alias: str
-    state: State
-    phase: Phase
-    why: str
-    virtualCluster: str
-    submissionTime: str
-    launchedTime: str | None
-    completedTime: str | None
-    retries: int
-    totalTaskNumber: int
-    totalGpuNumber: int
-    exitStatus: int | None
-    address: str
-    warnings: list[DocumentWarning]
-    dialect: str
-    description: str
-    image: str
-    sweep: str
-    notebook: str
-    attempt: int
-    stopReason: str
-    exit: JobExit | None
-    retryDetails: RetryDetails
-    version: int
-    sshCommand: str
-    taskRoles: list[RoleWire]
-    services: list[ServiceWire]
-    endAt: str | None
-    ruleWarning: str
-    idle: IdleWire | None
-    doubt: str
-    outputPath: str
-
-
 class JobMetrics(TypedDict):
     """What the tasks of a job used."""
 
@@ -1209,6 +1265,13 @@ class Report(TypedDict):
     left: list[str]
     fates: list[Fate]
     course: list[Point]
+
+
+class RoleWire(TypedDict):
+    """A role and its tasks."""
+
+    name: str
+    taskStatuses: list[TaskWire]
 
 
 class SshAnswer(TypedDict):
@@ -1238,3 +1301,47 @@ class Comparison(TypedDict):
 
     configs: tuple[str, str]
     reports: tuple[Report, Report]
+
+
+class JobDetail(TypedDict):
+    """Everything about one job."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    alias: str
+    state: State
+    phase: Phase
+    why: str
+    whyWording: Wording | None
+    virtualCluster: str
+    submissionTime: str
+    launchedTime: str | None
+    completedTime: str | None
+    retries: int
+    totalTaskNumber: int
+    totalGpuNumber: int
+    exitStatus: int | None
+    address: str
+    warnings: list[DocumentWarning]
+    dialect: str
+    description: str
+    image: str
+    sweep: str
+    notebook: str
+    attempt: int
+    stopReason: str
+    exit: JobExit | None
+    retryDetails: RetryDetails
+    version: int
+    sshCommand: str
+    taskRoles: list[RoleWire]
+    services: list[ServiceWire]
+    endAt: str | None
+    ruleWarning: str
+    ruleWarningWording: Wording | None
+    idle: IdleWire | None
+    doubt: str
+    doubtWording: Wording | None
+    outputPath: str

@@ -172,6 +172,7 @@ WARNINGS = {
     "long-command": "A command is longer than Linux lets one argument be.",
     "long-variable": "A variable of `jobEnvs` is longer than Linux lets one variable be.",
     "lower-case-hivedscheduler": "`extras.hivedscheduler`, the seed's spelling, is read as `hivedScheduler`.",
+    "kubernetes-unused": "The document chooses settings of pods, and the tasks of this backend are not pods.",
     "missing-field": "A field that has a default is missing; the default is used.",
     "more-warnings": "There are more warnings than are listed.",
     "no-default-storage": "An empty `storages` asks for default storages, and there are none.",

@@ -29,7 +29,7 @@ it. `why` tells what a waiting job waits for; `show_job`, `logs` and `metrics` t
 """
 
 
-class Tokens:
+class TokenVerifier:
     """Who a token's user is, asked of the backend with each request: one that ended lets nothing through."""
 
     def __init__(self, endpoint: Callable[[], Endpoint]) -> None:
@@ -70,7 +70,7 @@ def make_server(
         version=version("jupyter-pai"),
         lifespan=callers,
         log_level="WARNING",
-        token_verifier=Tokens(endpoint) if by_token else None,
+        token_verifier=TokenVerifier(endpoint) if by_token else None,
         # No issuer is told to clients: those who connect have a token of the backend already.
         auth=AuthSettings(issuer_url=AnyHttpUrl(endpoint().url), resource_server_url=None) if by_token else None,
     )

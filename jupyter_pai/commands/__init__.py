@@ -15,6 +15,7 @@ from jupyter_pai.commands import jobs as jobs
 from jupyter_pai.commands import use as use
 from jupyter_pai.commands import images as images
 from jupyter_pai.commands import usage as usage
+from jupyter_pai.commands import prices as prices
 from jupyter_pai.commands import budgets as budgets
 from jupyter_pai.commands import audit as audit
 from jupyter_pai.commands import files as files
@@ -35,6 +36,7 @@ from jupyter_pai.commands import users as users
 from jupyter_pai.commands import user_import as user_import
 from jupyter_pai.commands import groups as groups
 from jupyter_pai.commands import virtual_clusters as virtual_clusters
+from jupyter_pai.commands import reservations as reservations
 from jupyter_pai.commands import tokens as tokens
 from jupyter_pai.commands import secrets as secrets
 from jupyter_pai.commands import cluster as cluster

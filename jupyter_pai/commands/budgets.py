@@ -1,22 +1,24 @@
-"""``budget``: GPU and CPU hours that users, groups and virtual clusters may use."""
+"""``budget``: GPU hours, CPU hours and money that users, groups and virtual clusters may use."""
 
 from __future__ import annotations
 
 import argparse
+from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
 from jupyter_pai import render
 from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.prices import amount
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.usage import moment
-from jupyter_pai.errors import OK
+from jupyter_pai.errors import OK, ClientError
 from jupyter_pai.language import tr
 from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.wire_types import BudgetList, BudgetWire
 
-GROUPS["budget"] = "Budgets of GPU and CPU hours: list, set, remove; set by administrators and managers"
+GROUPS["budget"] = "Budgets of GPU hours, CPU hours or money: list, set, remove; set by administrators and managers"
 
 
 def percent(text: str) -> int:
@@ -41,11 +43,12 @@ def show(args: argparse.Namespace, out: Output) -> int:
 
 @verb(
     "budget set",
-    argument("hours", type=float, help="so many hours may be used"),
+    argument("most", type=amount, help="so many hours may be used, or with --money so much"),
     argument("--user", help="whose use counts"),
     argument("--group", help="whose members' use counts together; `default` is every user"),
     argument("--vc", help="only use in this virtual cluster counts; alone: all use in it"),
     flag("--cpu", help="count CPU hours; without it, GPU hours, which jobs without GPUs do not use"),
+    flag("--money", help="count what GPU and CPU hours cost, see `pai price`"),
     flag("--total", help="count all time, not each calendar month"),
     argument("--since", type=moment, help="with --total: from when on, such as 2026-11-01; default: from now on"),
     argument("--warn", type=percent, default=80, metavar="PERCENT", help="warn from this share on; default: 80%%"),
@@ -55,19 +58,22 @@ def put(args: argparse.Namespace, out: Output) -> int:
 
     When all of it is used, jobs that it concerns wait; running jobs go on. It counts within 2 s.
     """
+    if args.cpu and args.money:
+        raise ClientError(tr("Give --cpu or --money, not both"), code="InvalidParametersError")
     body: dict[str, Any] = {
         "user": args.user,
         "group": args.group,
         "virtualCluster": args.vc,
-        "resource": "cpu" if args.cpu else "gpu",
+        "resource": "money" if args.money else "cpu" if args.cpu else "gpu",
         "per": "total" if args.total else "month",
-        "hours": args.hours,
+        "hours": None if args.money else float(args.most),
+        "amount": args.most if args.money else None,
         "warnPercent": args.warn,
         "since": args.since.isoformat() if args.since is not None else None,
     }
     with connected() as client:
         made = client.set_budget(body)
-    out.result(made, tr("Set the budget {id}: {hours} for {of}.", id=made["id"], hours=_hours(made), of=_of(made)))
+    out.result(made, tr("Set the budget {id}: {hours} for {of}.", id=made["id"], hours=_most(made), of=_of(made)))
     return OK
 
 
@@ -88,15 +94,15 @@ def text_of(found: BudgetList) -> str:
         (
             each["id"],
             _of(each),
-            _hours(each),
-            f"{each['usedHours']:,.1f}",
+            _most(each),
+            _used(each),
             _share(each),
             each["begins"][:10],
             (each["ends"] or "")[:10] or "-",
         )
         for each in found["data"]
     ]
-    return render.table(("ID", "OF", "BUDGET", "HOURS USED", "SHARE", "COUNTS FROM", "BEGINS AGAIN"), rows)
+    return render.table(("ID", "OF", "BUDGET", "USED", "SHARE", "COUNTS FROM", "BEGINS AGAIN"), rows)
 
 
 def _of(budget: BudgetWire) -> str:
@@ -104,12 +110,21 @@ def _of(budget: BudgetWire) -> str:
     return ", ".join(f"{kind} {name}" for kind, name in named if name)
 
 
-def _hours(budget: BudgetWire) -> str:
-    return tr("{hours} {resource} hours", hours=f"{budget['hours']:,g}", resource=budget["resource"].upper())
+def _most(budget: BudgetWire) -> str:
+    if budget["hours"] is not None:
+        return tr("{hours} {resource} hours", hours=f"{budget['hours']:,g}", resource=budget["resource"].upper())
+    return f"{Decimal(budget['amount'] or 0):,.2f} {budget['currency']}"
+
+
+def _used(budget: BudgetWire) -> str:
+    if budget["usedHours"] is not None:
+        return f"{budget['usedHours']:,.1f}"
+    return f"{Decimal(budget['usedAmount'] or 0).quantize(Decimal('0.01'), ROUND_DOWN):,}"
 
 
 def _share(budget: BudgetWire) -> str:
     """Rounded down, so that a budget of which something is left never reads as used up."""
     if budget["level"] == "used-up":
         return tr("used up")
-    return f"{int(100 * budget['usedHours'] / budget['hours'])} %"
+    used, most = (budget[each] for each in (("usedHours", "hours") if budget["hours"] else ("usedAmount", "amount")))
+    return f"{int(100 * Decimal(used or 0) / Decimal(most or 1))} %"

@@ -6,7 +6,7 @@ import argparse
 
 from jupyter_pai import announced, render
 from jupyter_pai.addresses import address_of, require_path, service_named, service_path
-from jupyter_pai.backend_words import answered
+from jupyter_pai.backend_words import said
 from jupyter_pai.commands.arguments import (
     INDEX,
     JOB,
@@ -27,7 +27,6 @@ from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_character
 from jupyter_pai.log_times import TimedLines
 from jupyter_pai.share_text import listed
 from jupyter_pai.verbs import argument, flag, one_of, verb
-from jupyter_pai.whys import sentences
 from jupyter_pai.wire import FINAL_STATES, LOG_PAGE_BYTES
 from jupyter_pai.wire_types import Ticket
 from pai_backend.model.text import Text
@@ -58,8 +57,7 @@ def list_jobs(args: argparse.Namespace, out: Output) -> int:
         announced.tell(client, out.progress)
         jobs = client.jobs(state=args.state, keyword=args.keyword, gpu_type=args.gpu_type, limit=args.limit)
         shares = client.thread.run(broker.all_shares(client.api))
-        whys = client.thread.run(sentences(client.api, jobs))
-    out.result(jobs, listed(jobs, shares, whys, chosen=bool(args.state or args.keyword or args.gpu_type)))
+    out.result(jobs, listed(jobs, shares, chosen=bool(args.state or args.keyword or args.gpu_type)))
     return OK
 
 
@@ -80,9 +78,7 @@ def _list_everywhere(args: argparse.Namespace, out: Output) -> int:
 def show(args: argparse.Namespace, out: Output) -> int:
     """Everything about a job."""
     with connected() as client:
-        job = client.job(args.job)
-        whys = client.thread.run(sentences(client.api, [job]))
-        out.job(client, job, whys.get(job["uid"], ""))
+        out.job(client, client.job(args.job))
     return OK
 
 
@@ -93,8 +89,7 @@ def status(args: argparse.Namespace, out: Output) -> int:
         if args.watch:
             return wait(client, args.job, out, show_log=False)
         job = client.job(args.job)
-        whys = client.thread.run(sentences(client.api, [job]))
-    out.result(job, render.status_text(job, whys.get(job["uid"], "")))
+    out.result(job, render.status_text(job))
     return JOB_FAILED if job["state"] == "FAILED" else OK
 
 
@@ -183,8 +178,8 @@ def restart(args: argparse.Namespace, out: Output) -> int:
                 code="NotFinishedJobError",
                 hint=Text("Stop it first (`pai stop {id}`), and wait until it has ended.", id=job["id"]),
             )
-        said = client.start(job["uid"])
-    out.result(said, answered(said["message"]))
+        answer = client.start(job["uid"])
+    out.result(answer, said(answer))
     return OK
 
 
@@ -205,8 +200,8 @@ def delete(args: argparse.Namespace, out: Output) -> int:
             tr("delete {named}, with logs and files", named=named), tr("Nothing was deleted.")
         ):
             return JOB_FAILED
-        said = [client.delete(job["uid"]) for job in found]
-    out.result(said, "\n".join(answered(each["message"]) for each in said))
+        answers = [client.delete(job["uid"]) for job in found]
+    out.result(answers, "\n".join(map(said, answers)))
     return OK
 
 
@@ -224,7 +219,7 @@ def release(args: argparse.Namespace, out: Output) -> int:
     """Release failed tasks that are kept for debugging."""
     with connected() as client:
         released = client.release(args.job, args.task)
-    out.result(released, answered(released["message"]))
+    out.result(released, said(released))
     return OK
 
 
@@ -248,7 +243,7 @@ def move(args: argparse.Namespace, out: Output) -> int:
     """Move a waiting job in its queue."""
     with connected() as client:
         moved = client.move(args.job, before=args.before, after=args.after, to=args.to)
-    out.result(moved, answered(moved["message"]))
+    out.result(moved, said(moved))
     return OK
 
 

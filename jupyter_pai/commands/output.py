@@ -35,9 +35,9 @@ class Output:
         else:
             print(text)
 
-    def job(self, client: Client, job: JobDetail, why: str = "") -> None:
-        """A job as the result; ``why`` it waits in the user's language, where known."""
-        self.result(job, render.job_page(job, why))
+    def job(self, client: Client, job: JobDetail) -> None:
+        """A job as the result."""
+        self.result(job, render.job_page(job))
 
     def ticket(self, client: Client, ticket: Ticket, address: str) -> None:
         """A sign-in as the result; ``address`` is the one that works from here."""

@@ -16,7 +16,7 @@ from jupyter_pai.language import tr
 from jupyter_pai.verbs import argument, flag, verb
 
 if TYPE_CHECKING:
-    from jupyter_pai.foldersync import Pair, Plan
+    from jupyter_pai.foldersync import Pair, SyncPlan
 
 POLL_MS = 2000
 """How often the task is asked what changed there, with ``--both``."""
@@ -41,17 +41,17 @@ def sync(args: argparse.Namespace, out: Output) -> int:
     Changes go over SSH, by rsync where both sides have it, else by sftp. What changed on both sides is told and left
     alone. What `.gitignore` and `.paiignore` in the folder name is left out.
     """
-    from jupyter_pai.foldersync import Folder, Pair, Task
+    from jupyter_pai.foldersync import LocalFolder, Pair, TaskFolder
     from jupyter_pai.fs import code
 
     access.require_openssh()
-    folder = Folder(args.folder.expanduser())
+    folder = LocalFolder(args.folder.expanduser())
     with connected() as client:
         reached = access.reach(
             client, args.job, ssh_root(args), role=args.role, index=args.index, register=not by_certificate(args)
         )
         with access.proven(client, reached, certify=by_certificate(args)) as login:
-            task = Task(login, args.to or PurePosixPath(code.task_name(folder.root)))
+            task = TaskFolder(login, args.to or PurePosixPath(code.task_name(folder.root)))
             if not task.open():
                 out.progress(tr("One side has no rsync; files go by sftp, as a whole each time."))
             pair = Pair(folder, task, reached.login.alias, both=args.both)
@@ -81,7 +81,7 @@ def _keep(root: Path, pair: Pair, args: argparse.Namespace, out: Output) -> None
             told = plan.conflicts
 
 
-def _tell(plan: Plan, out: Output, told: list[str] | None = None) -> None:
+def _tell(plan: SyncPlan, out: Output, told: list[str] | None = None) -> None:
     for mark, paths in (("->", plan.push), ("<-", plan.pull), ("x>", plan.remove_there), ("<x", plan.remove_here)):
         for path in paths:
             out.progress(f"{mark} {path}")

@@ -1,4 +1,4 @@
-"""``pai usage``: GPU and CPU hours."""
+"""``pai usage``: GPU and CPU hours, and what they cost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from jupyter_pai import durations, render
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = {
     "day": ("DAY", "day"),
     "user": ("USER", "user"),
+    "group": ("GROUP", "group"),
     "vc": ("VC", "virtualCluster"),
     "type": ("GPU TYPE", "gpuType"),
     "job": ("JOB", "job"),
@@ -58,7 +60,10 @@ def parts(text: str) -> list[str]:
 @verb(
     "usage",
     argument(
-        "--by", type=parts, default=["user", "vc", "type"], help="of day,user,vc,type,job,quota; default: user,vc,type"
+        "--by",
+        type=parts,
+        default=["user", "vc", "type"],
+        help="of day,user,group,vc,type,job,quota; default: user,vc,type",
     ),
     argument("--since", type=moment, help=f"a day such as 2026-11-01, or a time such as 7d; default: {DAYS}d"),
     argument("--until", type=moment, help="the same; a day itself does not count any more; default: now"),
@@ -68,36 +73,49 @@ def usage(args: argparse.Namespace, out: Output) -> int:
     """GPU and CPU hours that jobs held: yours, those of virtual clusters that you manage, or all for an administrator.
 
     A task holds what it was given from its placing until its place is free again, also while it pulls its image or is
-    kept for debugging. Days are UTC's.
+    kept for debugging. Days are UTC's. Where there are prices (`pai price list`), it shows what that cost. By group,
+    the hours of a user in several groups count in each.
     """
     with connected() as client:
         found = client.usage(by=args.by, since=args.since, until=args.until)
-    out.result(found, _csv(found["data"], args.by).rstrip("\n") if args.csv else _text(found, args.by))
+    out.result(found, _csv(found, args.by).rstrip("\n") if args.csv else _text(found, args.by))
     return OK
 
 
 def _text(found: Usage, by: Sequence[str]) -> str:
     if not found["data"]:
         return tr("Nothing was held in that time.")
-    head = (*(COLUMNS[each][0] for each in by), "GPU HOURS", "CPU HOURS", "RUNS")
+    currency, total = found["currency"], found["total"]
+    head = (*(COLUMNS[each][0] for each in by), "GPU HOURS", "CPU HOURS", "RUNS", *(("COST",) if currency else ()))
     rows = [
-        (*_names(row, by), f"{row['gpuHours']:,.1f}", f"{row['cpuHours']:,.1f}", row["runs"]) for row in found["data"]
+        (*_names(row, by), f"{row['gpuHours']:,.1f}", f"{row['cpuHours']:,.1f}", row["runs"], *_cost(row))
+        for row in found["data"]
     ]
-    gpus, cpus = (sum(row[name] for row in found["data"]) for name in ("gpuHours", "cpuHours"))
-    together = tr("Together {gpus} GPU hours and {cpus} CPU hours.", gpus=f"{gpus:,.1f}", cpus=f"{cpus:,.1f}")
+    hours = {"gpus": f"{total['gpuHours']:,.1f}", "cpus": f"{total['cpuHours']:,.1f}"}
+    if currency and total["cost"] is not None:
+        cost = f"{Decimal(total['cost']):,.2f} {currency}"
+        together = tr("Together {gpus} GPU hours and {cpus} CPU hours, which cost {cost}.", cost=cost, **hours)
+    else:
+        together = tr("Together {gpus} GPU hours and {cpus} CPU hours.", **hours)
     return f"{render.table(head, rows)}\n{together}"
 
 
-def _csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:
-    text = io.StringIO()
+def _cost(row: UsageRow) -> tuple[str, ...]:
+    return () if row["cost"] is None else (f"{Decimal(row['cost']):,.2f}",)
+
+
+def _csv(found: Usage, by: Sequence[str]) -> str:
+    text, currency = io.StringIO(), found["currency"]
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([*(COLUMNS[each][1] for each in by), "gpuHours", "cpuHours", "runs"])
-    for row in rows:
-        lines.writerow([*_names(row, by), f"{row['gpuHours']:.6f}", f"{row['cpuHours']:.6f}", row["runs"]])
+    money = ["cost", "currency"] if currency else []
+    lines.writerow([*(COLUMNS[each][1] for each in by), "gpuHours", "cpuHours", "runs", *money])
+    for row in found["data"]:
+        cost = [row["cost"], currency] if currency else []
+        hours = [f"{row['gpuHours']:.6f}", f"{row['cpuHours']:.6f}"]
+        lines.writerow([*_names(row, by), *hours, row["runs"], *cost])
     return text.getvalue()
 
 
 def _names(row: UsageRow, by: Sequence[str]) -> list[str]:
-    known = {"day": row["day"], "user": row["user"], "vc": row["virtualCluster"], "type": row["gpuType"]}
-    known |= {"job": row["job"], "quota": row["quota"]}
-    return [known[each] or "" for each in by]
+    known: dict[str, object] = {**row}
+    return [str(known[COLUMNS[each][1]] or "") for each in by]

@@ -25,7 +25,7 @@ class PathMapping(TypedDict):
     remoteRoot: str
 
 
-class Connection(TypedDict):
+class DebuggerAddress(TypedDict):
     """Where a debugger connects to."""
 
     host: str
@@ -38,7 +38,7 @@ class Attach(TypedDict):
     name: str
     type: str
     request: str
-    connect: Connection
+    connect: DebuggerAddress
     pathMappings: list[PathMapping]
     justMyCode: bool
 
@@ -61,7 +61,7 @@ def attach(way: DebugWay) -> Attach:
         name=f"Attach to {way.alias}",
         type="debugpy",
         request="attach",
-        connect=Connection(host=HOST, port=way.local_port),
+        connect=DebuggerAddress(host=HOST, port=way.local_port),
         pathMappings=[PathMapping(localRoot=str(way.local_root), remoteRoot=str(way.task_root))],
         justMyCode=True,
     )

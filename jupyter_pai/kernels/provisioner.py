@@ -16,7 +16,7 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Unicode
 
 from jupyter_pai.errors import ClientError
-from jupyter_pai.kernels.remote import CHANNELS, KernelFailed, Place, RemoteKernel, new_place, remove_leftovers
+from jupyter_pai.kernels.remote import CHANNELS, KernelFailed, KernelPlace, RemoteKernel, new_place, remove_leftovers
 from jupyter_pai.kernels.route import end_made_job
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class JobProvisioner(KernelProvisionerBase):
             self.records.note(self.kernel_id, self._manager.kernel_name, remote.place, info, local)
         return info
 
-    async def _reach(self, place: Place, *, new: bool) -> None:
+    async def _reach(self, place: KernelPlace, *, new: bool) -> None:
         keep_s = LONELY_S if self.records is None else None
         remote = RemoteKernel(place, self.log, keep_s=keep_s, python=self.python)
         self.remote = remote
@@ -131,7 +131,7 @@ class JobProvisioner(KernelProvisionerBase):
         reason = self.remote.waiting or self.remote.died
         return {"id": self.kernel_id or "", "job": self.job, "state": self.remote.state, "reason": reason}
 
-    async def attach(self, place: Place, key: str) -> KernelConnectionInfo:
+    async def attach(self, place: KernelPlace, key: str) -> KernelConnectionInfo:
         """Take a kernel that runs already, with the key of its messages. Whether it still does is seen later."""
         self._session.key = key.encode()
         await self._reach(place, new=False)  # which waits for no connection

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_pai.connect.files import read, replace
-from jupyter_pai.kernels.remote import Place
+from jupyter_pai.kernels.remote import KernelPlace
 
 if TYPE_CHECKING:
     from jupyter_client.connect import KernelConnectionInfo
@@ -29,7 +29,7 @@ class KernelRecord:
 
     kernel_id: str
     kernel_name: str
-    place: Place
+    place: KernelPlace
     key: str
     local: str
     sessions: list[dict[str, str]] = field(default_factory=list)
@@ -66,7 +66,9 @@ class KernelRecords:
         """Let another server have them."""
         os.close(self._lock)
 
-    def note(self, kernel_id: str, kernel_name: str, place: Place, info: KernelConnectionInfo, local: str) -> None:
+    def note(
+        self, kernel_id: str, kernel_name: str, place: KernelPlace, info: KernelConnectionInfo, local: str
+    ) -> None:
         """Remember a kernel that has started."""
         key = info["key"]
         before = self.get(kernel_id)
@@ -92,7 +94,7 @@ class KernelRecords:
             return None
         try:
             found = json.loads(text)
-            return KernelRecord(**{**found, "place": Place(**found["place"])})
+            return KernelRecord(**{**found, "place": KernelPlace(**found["place"])})
         except (ValueError, TypeError, KeyError):
             return None
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jupyter_pai.errors import ClientError
-from jupyter_pai.kernels.route import Ended, Route, RouteCommand, Waits
+from jupyter_pai.kernels.route import Ended, KernelRoute, RouteCommand, TaskWaits
 from jupyter_pai.kernels.task.link import CHUNK, ERROR, Streams, read_frame
 from jupyter_pai.kernels.task.plug import MAGIC
 from jupyter_pai.sync import LoopThread
@@ -39,7 +39,6 @@ SHUTDOWN_S = 10.0
 LACKED_MEMORY = (
     "The kernel was killed because its task has used up its memory. Use less of it, or give the job more (memoryMB)."
 )
-NOISE_BYTES = 256 * 1024
 BOOTSTRAP = (
     "import json,sys;r=json.loads(sys.stdin.buffer.readline());"
     "n={'__name__':'plug'};exec(compile(r['program']['plug.py'],'plug','exec'),n);n['main'](r)"
@@ -57,7 +56,7 @@ class _LinkBroken(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class KernelPlace:
     """Where a kernel is: the job (by its uid once known), the task's alias (empty: the first), a directory there."""
 
     job: str
@@ -65,10 +64,10 @@ class Place:
     directory: str
 
 
-def new_place(name: str) -> Place:
+def new_place(name: str) -> KernelPlace:
     """A place for a new kernel in the job or task of that name."""
     job, _, task = name.partition("--")
-    return Place(job, name if task else "", f"/tmp/pai-kernel-{secrets.token_hex(8)}")
+    return KernelPlace(job, name if task else "", f"/tmp/pai-kernel-{secrets.token_hex(8)}")
 
 
 def task_program() -> dict[str, str]:
@@ -83,7 +82,7 @@ class RemoteKernel:
     ``keep_s``: how long the kernel lives without a client; None: as long as its task. ``python``: the program there.
     """
 
-    def __init__(self, place: Place, log: logging.Logger, *, keep_s: float | None, python: str = "") -> None:
+    def __init__(self, place: KernelPlace, log: logging.Logger, *, keep_s: float | None, python: str = "") -> None:
         self.place = place
         self.status: int | None = None
         self.reason = ""
@@ -95,7 +94,7 @@ class RemoteKernel:
         self._python = python or "python3"
         self._thread = LoopThread()
         self._local = Path(tempfile.mkdtemp(prefix="pai-kernel-"))
-        self._route = Route(self._local)
+        self._route = KernelRoute(self._local)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._working: list[asyncio.Task[None]] = []
         self._servers: list[asyncio.Server] = []
@@ -240,7 +239,7 @@ class RemoteKernel:
                 await self._connected(first)
             except Ended as error:
                 self._over(1, str(error))
-            except Waits as error:
+            except TaskWaits as error:
                 self._note_waiting(str(error))
                 await asyncio.sleep(WAITING_PAUSE_S)
                 continue
@@ -259,7 +258,7 @@ class RemoteKernel:
     async def _connected(self, first: asyncio.Future[None]) -> None:
         """One connection, until it breaks. Raises Waits, Ended, _LinkBroken, ClientError, OSError."""
         way = await asyncio.to_thread(self._route.command, self.place)
-        self.waiting, self.place = "", Place(way.uid, way.alias, self.place.directory)
+        self.waiting, self.place = "", KernelPlace(way.uid, way.alias, self.place.directory)
         process = await asyncio.create_subprocess_exec(
             *way.command,
             f"exec {shlex.quote(self._python)} -c {_quoted(BOOTSTRAP)}",

@@ -21,8 +21,8 @@ from jupyter_pai.streams import decoded
 from jupyter_pai.wire import FINAL_STATES
 
 if TYPE_CHECKING:
-    from jupyter_pai.certificates import Wanted
-    from jupyter_pai.kernels.remote import Place
+    from jupyter_pai.certificates import WantedCertificate
+    from jupyter_pai.kernels.remote import KernelPlace
     from jupyter_pai.sync import Client
     from jupyter_pai.wire_types import JobDetail, SshEntry, Summary
 
@@ -36,7 +36,7 @@ class Ended(Exception):
     """The kernel cannot be there any more; the message says why."""
 
 
-class Waits(Exception):
+class TaskWaits(Exception):
     """The task cannot be entered yet; the message says why."""
 
 
@@ -50,14 +50,14 @@ class RouteCommand:
     proof: AbstractAsyncContextManager[None]
 
 
-class Route:
+class KernelRoute:
     """Ways to the task of one kernel; the files that they name are in ``directory``."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._was_there = False
 
-    def command(self, place: Place) -> RouteCommand:
+    def command(self, place: KernelPlace) -> RouteCommand:
         """The command that leads to the task now. Raises Waits, Ended when the job has ended, ClientError."""
         if shutil.which("ssh") is None:
             raise Ended("There is no ssh program on this machine. Install OpenSSH's client (package openssh-client).")
@@ -79,7 +79,7 @@ class Route:
         command = ["ssh", "-F", str(self._directory / "ssh_config"), "-T", "-o", "BatchMode=yes", *proof, login.alias]
         return RouteCommand(command, job["uid"], entry["alias"], _renewed(wanted))
 
-    def _running(self, client: Client, place: Place) -> JobDetail:
+    def _running(self, client: Client, place: KernelPlace) -> JobDetail:
         """The job, if the task can be entered."""
         try:
             job = client.job(place.job)
@@ -91,7 +91,7 @@ class Route:
         if job["state"] == "WAITING" and self._was_there:
             raise Ended(f"Job {job['name']} waits to be started again. Its kernels have ended.")
         if job["state"] != "RUNNING" or not _reachable(client, job, place.task):
-            raise Waits(job["why"] or f"the job is {job['phase']}")
+            raise TaskWaits(job["why"] or f"the job is {job['phase']}")
         self._was_there = True
         return job
 
@@ -110,7 +110,7 @@ def _entry(entries: list[SshEntry], task: str) -> SshEntry:
     raise Ended(f"The job has no task {task!r}. See its tasks with `pai show`.")
 
 
-def _certificate(client: Client, reached: access.Reached) -> Wanted | None:
+def _certificate(client: Client, reached: access.Reached) -> WantedCertificate | None:
     """A certificate for the job; None, and a registered key, where certificates are unwanted or unknown."""
     unwanted = os.environ.get("PAI_SSH_CERTIFICATE", "").lower() in ("no", "0", "false")
     wanted = None if unwanted else access.certificate(client, reached)
@@ -135,7 +135,7 @@ def end_made_job(uid: str) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def _renewed(wanted: Wanted | None) -> AsyncIterator[None]:
+async def _renewed(wanted: WantedCertificate | None) -> AsyncIterator[None]:
     """Meanwhile renew the certificate, as ``pai ssh`` does."""
     from jupyter_pai import certificates
 

@@ -28,11 +28,11 @@ LINE_CHARS = 120
 """Of a cell's first line, by which it is recognised where its progress is shown."""
 
 
-class Refused(Exception):
+class NotebookRefused(Exception):
     """A sentence for the user."""
 
 
-class Target:
+class OutputTarget:
     """The job's output directory: a path, or a URI of a storage that fsspec knows."""
 
     def __init__(self, place: str) -> None:
@@ -42,7 +42,9 @@ class Target:
             try:
                 import fsspec
             except ImportError:
-                raise Refused(f"The output directory {place} is reached by fsspec, which this image lacks.") from None
+                raise NotebookRefused(
+                    f"The output directory {place} is reached by fsspec, which this image lacks."
+                ) from None
             self.system = fsspec.core.url_to_fs(place)[0]
 
     def write(self, name: str, data: bytes) -> None:
@@ -244,14 +246,14 @@ def main(file: str) -> int:
     sys.path.append(os.path.join(folder, "lib"))
     sys.argv = [wanted["output"]]
     try:
-        target = Target(os.environ["PAI_OUTPUT_DIR"])
+        target = OutputTarget(os.environ["PAI_OUTPUT_DIR"])
         return run(wanted, notebook, target, folder)
-    except Refused as error:
+    except NotebookRefused as error:
         say(str(error))
         return 1
 
 
-def run(wanted: dict[str, Any], notebook: dict[str, Any], target: Target, folder: str) -> int:
+def run(wanted: dict[str, Any], notebook: dict[str, Any], target: OutputTarget, folder: str) -> int:
     """Run all cells of code; the exit status."""
     recorder = Recorder()
     sys.stdout, sys.stderr = Tee("stdout", sys.__stdout__, recorder), Tee("stderr", sys.__stderr__, recorder)
@@ -315,7 +317,7 @@ def take(wanted: dict[str, Any], folder: str, names: dict[str, Any]) -> None:
     """Put the variables that were sent into the notebook's names. Raises Refused."""
     for name, sent in wanted["sent"].items():
         if not sent["portable"] and wanted["python"] != version():
-            raise Refused(
+            raise NotebookRefused(
                 f"{name} holds functions or classes of the notebook, which were written by Python {wanted['python']}; "
                 f"this image has Python {version()}. Use an image with Python {wanted['python']}, or send plain data."
             )
@@ -323,7 +325,7 @@ def take(wanted: dict[str, Any], folder: str, names: dict[str, Any]) -> None:
             with open(os.path.join(folder, sent["file"]), "rb") as file:
                 names[name] = pickle.load(file)
         except Exception as error:  # noqa: BLE001 - what loading runs may raise anything
-            raise Refused(f"{name} cannot be read in this image: {type(error).__name__}: {error}") from None
+            raise NotebookRefused(f"{name} cannot be read in this image: {type(error).__name__}: {error}") from None
 
 
 class Bounded(io.BytesIO):
@@ -336,7 +338,7 @@ class Bounded(io.BytesIO):
     def write(self, data: Any) -> int:
         """As a file. Raises Refused when it is too much."""
         if self.tell() + memoryview(data).nbytes > self._most:
-            raise Refused(f"is larger than {self._most:,} bytes")
+            raise NotebookRefused(f"is larger than {self._most:,} bytes")
         return super().write(data)
 
 
@@ -346,7 +348,7 @@ def pickled(value: Any, most: int) -> tuple[bytes, bool]:
     try:
         pickle.dump(value, file, protocol=4)
         portable = b"__main__" not in file.getvalue()
-    except Refused:
+    except NotebookRefused:
         raise
     except Exception:  # noqa: BLE001 - what pickle cannot, cloudpickle may
         portable = False
@@ -357,27 +359,27 @@ def pickled(value: Any, most: int) -> tuple[bytes, bool]:
     file = Bounded(most)
     try:
         cloudpickle.dump(value, file, protocol=4)
-    except Refused:
+    except NotebookRefused:
         raise
     except Exception as error:  # noqa: BLE001 - objects raise what they like
-        raise Refused(f"cannot be sent: {type(error).__name__}: {error}") from None
+        raise NotebookRefused(f"cannot be sent: {type(error).__name__}: {error}") from None
     return file.getvalue(), False
 
 
-def give(wanted: dict[str, Any], target: Target, names: dict[str, Any], result: dict[str, Any]) -> None:
+def give(wanted: dict[str, Any], target: OutputTarget, names: dict[str, Any], result: dict[str, Any]) -> None:
     """Write the variables that are to come back. Raises Refused."""
     for name in wanted["fetch"]:
         if name not in names:
-            raise Refused(f"There is no variable {name} to fetch.")
+            raise NotebookRefused(f"There is no variable {name} to fetch.")
         try:
             data, portable = pickled(names[name], wanted["most"])
-        except Refused as error:
-            raise Refused(f"{name} {error}. Write it to a file in $PAI_OUTPUT_DIR instead.") from None
+        except NotebookRefused as error:
+            raise NotebookRefused(f"{name} {error}. Write it to a file in $PAI_OUTPUT_DIR instead.") from None
         target.write(f"{name}.pickle", data)
         result["fetched"][name] = portable
 
 
-def page(wanted: dict[str, Any], notebook: dict[str, Any], target: Target) -> None:
+def page(wanted: dict[str, Any], notebook: dict[str, Any], target: OutputTarget) -> None:
     """The notebook as HTML, where the image can make it; else who fetches it does."""
     if not wanted["html"]:
         return

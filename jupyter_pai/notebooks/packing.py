@@ -135,7 +135,7 @@ def files(
     for number, (name, value) in enumerate((send or {}).items()):
         try:
             data, portable = execute.pickled(value, left)
-        except execute.Refused as error:
+        except execute.NotebookRefused as error:
             raise ClientError(
                 f"{name} {error}.",
                 code="InvalidParametersError",

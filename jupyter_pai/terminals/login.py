@@ -30,7 +30,7 @@ class TaskPlace:
 
 
 @dataclass(frozen=True)
-class Login:
+class LoginCommand:
     """A command that logs in to the task, and the folder in the task that has the user's sessions."""
 
     command: list[str]
@@ -39,7 +39,7 @@ class Login:
 
 
 @contextlib.contextmanager
-def logged_in(find: Callable[[], Endpoint], place: TaskPlace) -> Iterator[Login]:
+def logged_in(find: Callable[[], Endpoint], place: TaskPlace) -> Iterator[LoginCommand]:
     """A way into the task, while the block lasts; ``find`` says where the backend is now. Raises ClientError."""
     certify = access.by_certificate()
     access.require_openssh()
@@ -58,7 +58,7 @@ def logged_in(find: Callable[[], Endpoint], place: TaskPlace) -> Iterator[Login]
             )
         folder = folder_of(client.thread.run(broker.caller(client.api)))
         with access.proven(client, reached, certify=certify) as command:
-            yield Login(command, folder, reached.login.alias)
+            yield LoginCommand(command, folder, reached.login.alias)
 
 
 def folder_of(user: str) -> str:
@@ -67,7 +67,7 @@ def folder_of(user: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def entered(way: AbstractContextManager[Login]) -> AsyncIterator[Login]:
+async def entered(way: AbstractContextManager[LoginCommand]) -> AsyncIterator[LoginCommand]:
     """Enter and leave ``way`` in threads, since it blocks; it is left also when this is cancelled on the way in."""
     entering = asyncio.create_task(asyncio.to_thread(way.__enter__))
     try:
@@ -85,7 +85,7 @@ _leaving: set[asyncio.Task[object]] = set()
 """asyncio itself keeps no task."""
 
 
-def _leave_later(way: AbstractContextManager[Login], entered: asyncio.Task[Login]) -> None:
+def _leave_later(way: AbstractContextManager[LoginCommand], entered: asyncio.Task[LoginCommand]) -> None:
     if entered.cancelled() or entered.exception() is not None:
         return
     task: asyncio.Task[object] = asyncio.create_task(asyncio.to_thread(way.__exit__, None, None, None))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from jupyter_pai.backend_words import ended
+from jupyter_pai.backend_words import said
 from jupyter_pai.errors import worded
 from jupyter_pai.language import tr
 from jupyter_pai.render import clock, exit_words, state_words, task_state
@@ -64,7 +64,7 @@ def _row(cells: Sequence[str], tag: str = "td") -> str:
 def _task(task: TaskWire) -> str:
     exit_ = task["exit"]
     ports = " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items())
-    outcome = f"{exit_['status']} {ended(exit_['message'])}".strip() if exit_ else ""
+    outcome = f"{exit_['status']} {said(exit_)}".strip() if exit_ else ""
     cells = (f"{task['role']}-{task['index']}", task_state(task), task["node"] or "", ports, outcome)
     return _row([escape(cell) for cell in cells])
 
@@ -84,10 +84,10 @@ def job_html(job: JobDetail) -> str:
     ]
     if description := job.get("description"):
         parts.append(f"<div>{escape(description)}</div>")
-    if doubt := job.get("doubt"):
-        parts.append(f"<div><b>{escape(tr(doubt))}</b></div>")
+    if job.get("doubt"):
+        parts.append(f"<div><b>{escape(said(job, 'doubt'))}</b></div>")
     if job["why"]:
-        parts.append(f'<div style="{_MUTED}">{escape(tr(job["why"]))}</div>')
+        parts.append(f'<div style="{_MUTED}">{escape(said(job, "why"))}</div>')
     if job["exit"]:
         parts.append(f"<div>{escape(exit_words(job['exit']))}</div>")
         if remedy := job["exit"].get("remedy"):

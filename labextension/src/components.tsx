@@ -105,9 +105,10 @@ export class ModelView<P extends IModelProps> extends ReactWidget {
   }
 
   render(): JSX.Element {
+    const View = this._view;
     return (
       <UseSignal signal={this._props.model.changed}>
-        {() => this._view(this._props)}
+        {() => <View {...this._props} />}
       </UseSignal>
     );
   }

@@ -19,6 +19,7 @@ import { peoplePlugin } from './people/plugin';
 import { submitPlugin } from './submit/plugin';
 import { sweepsPlugin } from './sweeps/plugin';
 import { terminalPlugin } from './terminal/plugin';
+import { usagePlugin } from './usage/plugin';
 
 export * from './tokens';
 
@@ -34,6 +35,7 @@ export default [
   terminalPlugin,
   clusterPlugin,
   peoplePlugin,
+  usagePlugin,
   filesPlugin,
   noticesPlugin,
   outputPlugin,

@@ -2,18 +2,19 @@
  * What the plugins share: the names of commands and the services others may replace.
  */
 
-import type { PartialJSONObject } from '@lumino/coreutils';
 import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { Way } from './address';
 import type { FormDialect, IFormSchema } from './form/schema';
 import type { INotebookRequest } from './notebooks/form';
+import type { IProgramRequest } from './notebooks/program_form';
 import type { PaiError } from './problem';
 import type { ISweepRequest } from './sweeps/form';
 import type {
   IAnnouncement,
   IAttempt,
+  IBudget,
   IClusterUse,
   ICodeServer,
   IContextList,
@@ -45,13 +46,38 @@ import type {
   IUploadState,
   IUser,
   IUserGroup,
+  IUsage,
+  INewReservation,
+  IReservationList,
   IVcRules,
   IVerdict,
-  IWhy,
-  JobNews,
-  LogStream,
-  NotificationChannel
+  IWhy
 } from './types';
+import type {
+  IUserChange,
+  INewUser,
+  IGroupChange,
+  INewNotification,
+  IJobKernel,
+  ITerminalPlace,
+  ITerminalSession,
+  ILogTarget,
+  ILogPage,
+  KeyFormat,
+  IKeyFile,
+  IJobQuery,
+  QueuePlace,
+  IShares,
+  ISubmissionTerms,
+  IJobBundle,
+  IFileBytes,
+  IFilePart,
+  IDocumentText,
+  Kept
+} from './client/arguments';
+
+export type * from './client/arguments';
+export { CommandIDs } from './command_ids';
 
 /** The domain of the translation catalogue. */
 export const DOMAIN = 'jupyter_pai';
@@ -61,285 +87,6 @@ export const JOB_MIME = 'application/vnd.jupyter-pai.job+json';
 
 /** What `pai.form()` puts into a notebook beside HTML and text. */
 export const FORM_MIME = 'application/vnd.jupyter-pai.form+json';
-
-/** Every command of the panel. */
-export namespace CommandIDs {
-  /** Show the list of jobs. */
-  export const showJobs = 'pai:show-jobs';
-  /** Read the list again. */
-  export const refresh = 'pai:refresh';
-  /** Open an empty document to type or paste a job into. */
-  export const newJob = 'pai:new-job';
-  /** Choose a document on this computer and open it for submission. */
-  export const importFile = 'pai:import-file';
-  /** Open a document of the Jupyter file browser for submission. */
-  export const importDocument = 'pai:import-document';
-  /** Write the open document back to its file. */
-  export const saveDocument = 'pai:save-document';
-  /** Keep the open document as a template. */
-  export const saveTemplate = 'pai:save-template';
-  /** Submit the open document. */
-  export const submit = 'pai:submit';
-  /** Show everything about a job. */
-  export const openJob = 'pai:open-job';
-  /** Open a service of a job in a new browser tab. */
-  export const openService = 'pai:open-service';
-  /** Copy the SSH command of a job or task. */
-  export const copySsh = 'pai:copy-ssh';
-  /** Show how editors and other programs reach a job, and which will work. */
-  export const connect = 'pai:connect';
-  /** Open a terminal in a task. */
-  export const openTerminal = 'pai:open-terminal';
-  /** Run VS Code in a task, and open it in a new browser tab. */
-  export const openCode = 'pai:open-code';
-  /** Open a document for a job with TensorBoard of another job's output. */
-  export const newBoard = 'pai:new-tensorboard';
-  /** Stop a job, after asking. */
-  export const stopJob = 'pai:stop-job';
-  /** Run a job that has ended again. */
-  export const restartJob = 'pai:restart-job';
-  /** Show all jobs as a table in the main area. */
-  export const showTable = 'pai:show-job-table';
-  /** Stop, restart, clone, tag or delete many jobs. */
-  export const changeJobs = 'pai:change-jobs';
-  /** Open the document of a job for another submission. */
-  export const cloneJob = 'pai:clone-job';
-  /** Delete a job that has ended, after asking. */
-  export const deleteJob = 'pai:delete-job';
-  /** Show who uses the cluster, and who waits. */
-  export const showCluster = 'pai:show-cluster';
-  /** Let a waiting job stand elsewhere in its queue. */
-  export const moveJob = 'pai:move-job';
-  /** End a task that the database does not know, after asking. */
-  export const endOrphan = 'pai:end-orphan';
-  export const vcRules = 'pai:vc-rules';
-  /** Release tasks that are kept for debugging. */
-  export const releaseJob = 'pai:release-job';
-  /** Run the notebook in front as a job. */
-  export const runNotebook = 'pai:run-notebook';
-  /** Open the notebook of a job with its outputs, at the cell that failed. */
-  export const openNotebook = 'pai:open-notebook';
-  /** Show the jobs of a sweep. */
-  export const openSweep = 'pai:open-sweep';
-  /** Submit the open document as a sweep. */
-  export const submitSweep = 'pai:submit-sweep';
-  /** Show who may sign in, and what each may do. */
-  export const showPeople = 'pai:show-people';
-  /** Add a user, after asking for their rights. */
-  export const addUser = 'pai:add-user';
-  /** Change what a user may do. */
-  export const editUser = 'pai:edit-user';
-  /** Give a user a new password, which is shown once. */
-  export const newPassword = 'pai:new-password';
-  /** Refuse all requests and logins of a user, or end that. */
-  export const disableUser = 'pai:disable-user';
-  /** Remove a user, after saying what becomes of what they have. */
-  export const removeUser = 'pai:remove-user';
-  /** Add a group of users, after asking what its members may use. */
-  export const addGroup = 'pai:add-group';
-  /** Change a group of users. */
-  export const editGroup = 'pai:edit-group';
-  /** Remove a group of users, after asking. */
-  export const removeGroup = 'pai:remove-group';
-  /** Show where messages about the user's jobs go. */
-  export const showNotifications = 'pai:show-notifications';
-  /** Have messages about jobs sent from now on, after asking where to. */
-  export const addNotification = 'pai:add-notification';
-  /** Send a test message, and say whether it has arrived. */
-  export const testNotification = 'pai:test-notification';
-  /** End a notification, after asking. */
-  export const removeNotification = 'pai:remove-notification';
-  /** Show the files of the backend's storage. */
-  export const showFiles = 'pai:show-files';
-  /** Upload files of this computer, after asking which. */
-  export const uploadFiles = 'pai:upload-files';
-  /** Make a folder of the backend's storage, after asking for its name. */
-  export const newFolder = 'pai:new-folder';
-  /** Delete a file or a folder of the backend's storage, after asking. */
-  export const deleteFile = 'pai:delete-file';
-  /** Use another backend, after asking which. */
-  export const switchContext = 'pai:switch-context';
-  /** Start a job and a notebook that computes in it. */
-  export const newKernel = 'pai:new-kernel';
-}
-
-/** What a user may do, as administrators and managers set it. */
-export interface IUserRights {
-  readonly email?: string;
-  readonly admin?: boolean;
-  readonly grouplist?: readonly string[];
-  /** Virtual clusters that are granted to the user, beside those of their groups. */
-  readonly virtualCluster?: readonly string[];
-  readonly manages?: readonly string[];
-}
-
-/** A change of a user. */
-export interface IUserChange extends IUserRights {
-  readonly newPassword?: string;
-  readonly mustChangePassword?: boolean;
-}
-
-/** A user who is added. */
-export interface INewUser extends IUserRights {
-  readonly username: string;
-  readonly password: string;
-  readonly mustChangePassword: boolean;
-}
-
-/** What of a group is set; what is not given stays. */
-export interface IGroupChange {
-  readonly description?: string;
-  /** Its name at the provider that signs users in. */
-  readonly externalName?: string;
-  /** All users in it. */
-  readonly members?: readonly string[];
-  /** All virtual clusters that members may use by it. */
-  readonly virtualClusters?: readonly string[];
-  readonly manages?: readonly string[];
-}
-
-/** A notification that is added. */
-export interface INewNotification {
-  readonly channel: NotificationChannel;
-  /** A mail address, empty for that of the account; else a URL, which is kept secret. */
-  readonly to: string;
-  /** Signs the messages; empty: none does. */
-  readonly secret: string;
-  readonly news: readonly JobNews[];
-  /** The shortest wait that is news of the kind `waited`, in seconds. */
-  readonly waitedS: number;
-}
-
-/** A kernel of the Jupyter server that runs in a job, or ran there. */
-export interface IJobKernel {
-  readonly id: string;
-  readonly state: 'waiting' | 'connecting' | 'connected' | 'ended';
-  /** What it waits for, or why it has ended. */
-  readonly reason: string;
-}
-
-/** A terminal in a task. */
-export interface ITerminalPlace {
-  readonly job: string;
-  readonly role: string;
-  readonly index: number;
-  readonly name: string;
-}
-
-/** What is known of one of the user's terminals in a task. */
-export interface ITerminalSession {
-  readonly name: string;
-  /** How many windows show it. */
-  readonly clients: number;
-  /** How its shell ended; null while it runs. */
-  readonly ended: object | null;
-}
-
-/** Which tasks' output is meant. */
-export interface ILogTarget {
-  readonly role: string;
-  readonly index: number;
-  readonly stream: LogStream;
-  /** Run of the task, from 0; the latest one when absent. */
-  readonly attempt?: number;
-}
-
-/** A piece of a log. */
-export interface ILogPage {
-  readonly bytes: ArrayBuffer;
-  /** Offset of the first byte; bytes count from the first ever written. */
-  readonly offset: number;
-  /** Offset behind the last byte. */
-  readonly next: number;
-}
-
-/** How a private key is written. */
-export type KeyFormat = 'openssh' | 'pem' | 'ppk' | 'ppk2';
-
-/** A private key, and the name of its file. */
-export interface IKeyFile {
-  readonly name: string;
-  readonly text: string;
-}
-
-/** What to list. */
-export interface IJobQuery {
-  readonly keyword?: string;
-  /** All states when empty or absent. */
-  readonly states?: readonly string[];
-  readonly username?: string;
-  readonly vc?: string;
-  /** GPU types, separated by commas. */
-  readonly gpuType?: string;
-  readonly tag?: string;
-  /** The earliest time of submission, as the wire has times; none when absent. */
-  readonly since?: string;
-  /** `field,ASC` or `field,DESC`; newest first when absent. */
-  readonly order?: string;
-  readonly offset?: number;
-  readonly limit: number;
-}
-
-/** Where in its queue a job shall stand: beside another job, or first. */
-export type QueuePlace =
-  | { readonly before: string }
-  | { readonly after: string }
-  | { readonly to: 'first' };
-
-/** Others' jobs that the user may enter, and the user's that others may. */
-export interface IShares {
-  readonly received: readonly IShare[];
-  readonly given: readonly IShare[];
-}
-
-/** How a document is submitted. */
-export interface ISubmissionTerms {
-  /** The job's name instead of the document's. */
-  readonly name?: string;
-  /** Stop the job that has the name. */
-  readonly replace?: boolean;
-  /** The same submission again, with its key, makes no second job: its first answer may have been lost. */
-  readonly key?: string;
-}
-
-/** A job in the forms that an output of a cell has: data by media type. */
-export type IJobBundle = PartialJSONObject;
-
-/** The beginning of a file of the backend's storage. */
-export interface IFileBytes {
-  readonly bytes: ArrayBuffer;
-  /** Bytes of the whole file. */
-  readonly size: number;
-  /** When it was last changed, as HTTP writes times; null when the storage does not tell. */
-  readonly modified: string | null;
-}
-
-/** A part of a file on its way to the backend's storage. */
-export interface IFilePart {
-  readonly bytes: Blob;
-  /** Where in the file it belongs. What the backend has kept behind it is dropped. */
-  readonly offset: number;
-  /** Bytes of the whole file. */
-  readonly size: number;
-  /** Whether a file of that name is replaced; it is refused otherwise. */
-  readonly replace: boolean;
-  /** Gives the part up. */
-  readonly signal?: AbortSignal;
-}
-
-/** A document on its way to the backend. */
-export interface IDocumentText {
-  readonly text: string;
-  /** Helps to tell JSON from YAML; empty when it never was a file. */
-  readonly filename: string;
-  /** Whether its secrets are masked, since it is another user's. */
-  readonly isMasked?: boolean;
-  /** The job whose secrets its masked values are. */
-  readonly secretsOf?: string;
-}
-
-/** Where documents are kept that are not submitted. */
-export type Kept = 'templates' | 'drafts';
 
 /**
  * The backend, below the Jupyter server.
@@ -439,6 +186,13 @@ export interface IPaiClient {
   testNotification(id: string): Promise<void>;
   /** End a notification, with what is on its way. */
   removeNotification(id: string): Promise<void>;
+  /** What was held in a time, told apart by one of these, as far as the caller may know it. */
+  usage(
+    by: 'user' | 'group' | 'vc' | 'type' | 'day',
+    bounds: { readonly since: string; readonly until?: string }
+  ): Promise<IUsage>;
+  /** The budgets that concern the caller, with what of each is used. */
+  budgets(): Promise<readonly IBudget[]>;
   /** Who uses the cluster, and who waits. */
   use(): Promise<IClusterUse>;
   /** Running tasks that the database does not know; for administrators. */
@@ -447,6 +201,12 @@ export interface IPaiClient {
   vcRules(vc: string): Promise<IVcRules>;
   /** Set some of its rules; for its managers and administrators. */
   changeVcRules(vc: string, change: Partial<IVcRules['rules']>): Promise<void>;
+  /** GPUs that are reserved for a time, where the user may see it. */
+  reservations(): Promise<IReservationList>;
+  /** Reserve GPUs; for managers of the virtual cluster and administrators. */
+  reserve(made: INewReservation): Promise<void>;
+  /** Remove a reservation; for who may make it. */
+  removeReservation(id: string): Promise<void>;
   /** What administrators announce to all users now. */
   announcement(): Promise<IAnnouncement | null>;
   /** Have one of them end; for administrators. */
@@ -521,6 +281,10 @@ export interface IPaiClient {
   output(job: string): Promise<IJobBundle>;
   /** Run a notebook of the Jupyter server as a job. */
   runNotebook(run: INotebookRequest): Promise<IJobDetail>;
+  /** Run a program of the Jupyter server as a job. */
+  runProgram(run: IProgramRequest): Promise<IJobDetail>;
+  /** Keep a folder of the Jupyter server at the backend; what documents call it. */
+  sendFolder(path: string): Promise<{ readonly codeDir: string }>;
   /** How far a job is with its notebook. */
   notebookRun(job: string): Promise<INotebookRun>;
   /** Put the notebook with its outputs among the files of the Jupyter server. */

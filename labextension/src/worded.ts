@@ -6,7 +6,8 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IWording } from './types';
+import type { IProblemWords } from './error_words';
+import type { ITaskExit, IWording } from './types';
 
 const PLACE = /\{(\w+)\}/g;
 
@@ -63,5 +64,19 @@ export function inWords<T extends IWorded>(
     ...said,
     message: worded(trans, said.message, said.wording),
     hint: worded(trans, said.hint, said.hintWording)
+  };
+}
+
+/** What an end means and what to do: of a task, or of a job. A remedy has no arguments, so it is its own template. */
+export function exitWords(
+  trans: TranslationBundle,
+  exit: Pick<ITaskExit, 'message' | 'remedy'> & {
+    readonly wording?: IWording | null;
+  }
+): IProblemWords {
+  const { message, remedy, wording } = exit;
+  return {
+    what: worded(trans, message, wording),
+    remedy: worded(trans, remedy, { template: remedy, arguments: {} })
   };
 }

@@ -157,7 +157,10 @@ describe('the page of the cluster', () => {
   it('asks for no orphans on behalf of those who may not see them', async () => {
     await show({ admin: false });
     expect(host.textContent).not.toContain('Orphans');
-    expect(server.requests.map(({ path }) => path)).toEqual(['cluster/use']);
+    expect(server.requests.map(({ path }) => path).sort()).toEqual([
+      'cluster/use',
+      'reservations'
+    ]);
   });
 
   it('moves a job to where the button says, and tells its new place', async () => {
@@ -206,7 +209,7 @@ describe('the page of the cluster', () => {
       'It runs.\nOnly waiting jobs can be moved.'
     );
     const gets = server.requests.slice(read).map(({ method }) => method);
-    expect(gets).toEqual(['POST', 'GET']);
+    expect(gets).toEqual(['POST', 'GET', 'GET']);
   });
 
   it('gives the focus back to the button of a row that has moved', async () => {

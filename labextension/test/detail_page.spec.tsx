@@ -21,6 +21,7 @@ const exit = {
   signal: 9,
   reason: 'signalled',
   message: 'It was killed.',
+  wording: null,
   phrase: 'Killed',
   remedy: 'Watch its memory.'
 };
@@ -133,6 +134,7 @@ describe('the history', () => {
       createdTime: '2026-11-21T10:00:00Z',
       completedTime: null,
       retryReason: '',
+      retryReasonWording: null,
       runs
     };
     const host = shown(

@@ -1,4 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import { FormComponent } from '@jupyterlab/ui-components';
 import * as React from 'react';
 import { act } from 'react-dom/test-utils';
 import type { Root } from 'react-dom/client';
@@ -11,6 +12,7 @@ import {
   folderOf,
   gpuChoices,
   gpusByType,
+  gpusOf,
   shareOf
 } from '../src/form/pickers';
 import { recentImages, remember } from '../src/form/recent';
@@ -30,9 +32,17 @@ import {
 import { errorsBelow, FormView } from '../src/form/view';
 import { DocumentModel } from '../src/submit/model';
 import { replacement } from '../src/submit/twin';
+import { Verdict } from '../src/submit/verdict';
 import type { IClusterUse } from '../src/types';
 import { FakeServer, json } from './fake_server';
 import { fault, until } from './wire';
+
+// As it is, and counted.
+jest.mock('@jupyterlab/ui-components', () => {
+  const lab = jest.requireActual<object>('@jupyterlab/ui-components');
+  const real = (lab as { FormComponent: () => JSX.Element }).FormComponent;
+  return { ...lab, FormComponent: jest.fn(real) };
+});
 
 const trans = nullTranslator.load('jupyter_pai');
 
@@ -228,10 +238,13 @@ describe('fields', () => {
       { value: '4', note: 'free on 0 nodes' }
     ]);
     const v2 = { resourcePerInstance: { gpu: 2 } };
-    expect(shareOf(use, v2, 'memoryMb')).toEqual({ gpus: 2, share: 32768 });
-    expect(shareOf(use, { gpuNumber: 2 }, 'cpus')?.share).toBe(8);
-    expect(shareOf(use, { gpuNumber: 8 }, 'cpus')).toBeNull();
-    expect(shareOf(use, { gpuNumber: 0 }, 'cpus')).toBeNull();
+    expect(shareOf(use, gpusOf(v2), 'memoryMb')).toEqual({
+      gpus: 2,
+      share: 32768
+    });
+    expect(shareOf(use, gpusOf({ gpuNumber: 2 }), 'cpus')?.share).toBe(8);
+    expect(shareOf(use, 8, 'cpus')).toBeNull();
+    expect(shareOf(use, 0, 'cpus')).toBeNull();
   });
 
   it('know the folder of the storage that is typed in, and images used before', () => {
@@ -417,16 +430,20 @@ describe('the form', () => {
       host.remove();
     });
 
+    const context = {
+      images: [],
+      sendFolder: () =>
+        Promise.resolve('$PAI_DEFAULT_FS_URI/a/.pai/code/x.1.tree'),
+      sentFolder: (codeDir: string) => (codeDir.endsWith('.tree') ? 'x' : null),
+      browseStorage: () => Promise.resolve(null),
+      names: () => Promise.resolve([])
+    };
+
     const draw = () =>
       act(() =>
         root.render(
           <FormView
-            context={{
-              images: [],
-              browse: null,
-              browseStorage: () => Promise.resolve(null),
-              names: () => Promise.resolve([])
-            }}
+            context={context}
             id="f"
             language="en"
             model={model}
@@ -467,6 +484,57 @@ describe('the form', () => {
         input.dispatchEvent(new Event('input', { bubbles: true }));
       });
       expect(document_.state.text).toBe(TEXT.replace('"train"', '"other"'));
+    });
+
+    it('renders only the field that is typed in', async () => {
+      await load(TEXT);
+      draw();
+      act(() => button('Task roles').click());
+      const area = host.querySelector('textarea') as HTMLTextAreaElement;
+      const rendered = jest.mocked(FormComponent);
+      const setter = Object.getOwnPropertyDescriptor(
+        HTMLTextAreaElement.prototype,
+        'value'
+      )?.set;
+      for (const typed of ['xy', 'xyz']) {
+        rendered.mockClear();
+        act(() => {
+          setter?.call(area, typed);
+          area.dispatchEvent(new Event('input', { bubbles: true }));
+          draw();
+        });
+        expect(document_.state.text).toBe(TEXT.replace('"x"', `"${typed}"`));
+        const fields = rendered.mock.calls.map(([{ formData }]) => formData);
+        expect(fields).toEqual([{ command: typed }]);
+      }
+    });
+
+    it('has a verdict below that keeps its height while the text is checked', async () => {
+      const height = jest
+        .spyOn(HTMLElement.prototype, 'offsetHeight', 'get')
+        .mockReturnValue(80);
+      const verdict = () =>
+        act(() =>
+          root.render(
+            <Verdict
+              form={model}
+              jump={() => undefined}
+              language="en"
+              model={document_}
+              trans={trans}
+            />
+          )
+        );
+      server.on('POST trial', () => json({ outcome: 'starts', waiting: null }));
+      await load(TEXT);
+      await until(() => document_.state.trial !== null);
+      verdict();
+      document_.edit(TEXT.replace('"train"', '"typed"'));
+      height.mockReturnValue(30);
+      verdict();
+      expect(host.textContent).toContain('Checking…');
+      expect((host.firstChild as HTMLElement).style.minHeight).toBe('80px');
+      height.mockRestore();
     });
 
     it('adds and removes roles', async () => {

@@ -49,7 +49,8 @@ describe('the idle clock of a job', () => {
       since: SINCE,
       stopAt: UNTIL,
       warned: false,
-      sentence: ''
+      sentence: '',
+      sentenceWording: null
     });
     expect(text).toContain(`Not used since${timeText(SINCE)}`);
     expect(text).toContain(`Stopped if idle until${timeText(UNTIL)}`);
@@ -61,7 +62,8 @@ describe('the idle clock of a job', () => {
       since: SINCE,
       stopAt: UNTIL,
       warned: true,
-      sentence: WARNING
+      sentence: WARNING,
+      sentenceWording: null
     });
     expect(text).toContain(`Stopped unless used by${timeText(UNTIL)}`);
     expect(text).not.toContain('Idle clock');
@@ -74,7 +76,8 @@ describe('the idle clock of a job', () => {
       since: SINCE,
       stopAt: null,
       warned: false,
-      sentence
+      sentence,
+      sentenceWording: null
     };
     const text = shown(idle);
     expect(text).toContain(`Idle clock${sentence}`);

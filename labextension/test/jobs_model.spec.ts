@@ -1,8 +1,8 @@
-import { JobListModel } from '../src/jobs/model';
+import { inPlace, JobListModel } from '../src/jobs/model';
 import { AwayCode } from '../src/problem';
 import type { IRequest } from './fake_server';
 import { FakeServer, Held, json } from './fake_server';
-import { page, until } from './wire';
+import { page, summary, until } from './wire';
 
 describe('JobListModel', () => {
   let server: FakeServer;
@@ -66,6 +66,20 @@ describe('JobListModel', () => {
     await model.refresh();
     expect(names()).toEqual(['a', 'b']);
     expect(model.state.problem).toBeNull();
+  });
+
+  it('leaves a job that ends where it ran, until it is asked for by hand', () => {
+    const [old, middle, newest] = ['1', '2', '3'].map(uid =>
+      summary({ uid, submissionTime: `2026-01-0${uid}T00:00:00Z` })
+    );
+    const at = inPlace([middle, old], [newest, middle, old], new Set());
+    expect(at.jobs).toEqual([middle, old, newest]);
+    const ended = inPlace([old], [newest, middle, old], at.held);
+    expect(ended.jobs).toEqual([middle, old, newest]);
+    const later = inPlace([newest, old], [newest, middle, old], ended.held);
+    expect(later.jobs).toEqual([newest, middle, old]);
+    const asked = inPlace([old], [newest, middle, old], new Set());
+    expect(asked.jobs).toEqual([old, newest, middle]);
   });
 
   it('has what runs before what waits, and both their numbers', async () => {

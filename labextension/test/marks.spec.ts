@@ -1,5 +1,6 @@
-import { Text } from '@codemirror/state';
-import { diagnosticOf } from '../src/submit/marks';
+import { EditorState, Text } from '@codemirror/state';
+import { EditorView } from '@codemirror/view';
+import { diagnosticOf, markExtensions, maskSecrets } from '../src/submit/marks';
 import { fault } from './wire';
 
 const TEXT = Text.of(['{', '  "image": 1,', '  "名称": 2', '}']);
@@ -32,5 +33,28 @@ describe('diagnosticOf', () => {
   it('shows the remedy below the message', () => {
     const told = fault({ line: 1, column: 1, hint: 'h' });
     expect(diagnosticOf(TEXT, told)?.message).toBe('m\nh');
+  });
+});
+
+describe('masks of secrets', () => {
+  it('move with the text, and change it only where they must', () => {
+    const parent = document.body.appendChild(document.createElement('div'));
+    const state = EditorState.create({
+      doc: 'a: 1\nkey: xyz\n',
+      extensions: markExtensions('Job document')
+    });
+    const view = new EditorView({ state, parent });
+    const dispatch = jest.spyOn(view, 'dispatch');
+    maskSecrets(parent, [[10, 13]]);
+    expect(dispatch).toHaveBeenCalledTimes(1);
+    expect(view.contentDOM.textContent).not.toContain('xyz');
+    view.dispatch({ changes: { from: 3, to: 4, insert: '234' } });
+    dispatch.mockClear();
+    maskSecrets(parent, [[12, 15]]);
+    expect(dispatch).not.toHaveBeenCalled();
+    maskSecrets(parent, []);
+    expect(view.contentDOM.textContent).toContain('xyz');
+    view.destroy();
+    parent.remove();
   });
 });

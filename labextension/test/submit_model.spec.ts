@@ -133,6 +133,42 @@ describe('DocumentModel', () => {
     expect(new Set([first, fourth, fifth]).size).toBe(3);
   });
 
+  it('sends the folder that it was given again with each submission, as it is then', async () => {
+    let digest = 1;
+    server.on('POST folders', ({ body }) => {
+      expect(body).toBe('{"path":"work"}');
+      return json({ codeDir: `$FS/ada/.pai/code/work.${digest++}.tree` });
+    });
+    server.on('POST jobs', () => json(detail(), 202));
+    model.load('{}', 'a.json');
+    const codeDir = await model.sendFolder('work');
+    model.edit(`{"codeDir": "${codeDir}"}`);
+    expect(model.state.folder).toEqual({ path: 'work', codeDir });
+    expect((await model.submit()).kind).toBe('submitted');
+    const sent = server.requests.find(
+      ({ method, path }) => method === 'POST' && path === 'jobs'
+    );
+    expect(sent?.body).toBe('{"codeDir": "$FS/ada/.pai/code/work.2.tree"}');
+    expect(model.state.text).toBe(sent?.body);
+  });
+
+  it('does not submit an older folder when it cannot be sent again, and sends none that the document has dropped', async () => {
+    server.on('POST folders', () => json({ codeDir: '$FS/x.1.tree' }));
+    server.on('POST jobs', () => json(detail(), 202));
+    model.load('{}', 'a.json');
+    model.edit(`{"codeDir": "${await model.sendFolder('')}"}`);
+    server.on('POST folders', () =>
+      json({ code: 'InvalidParametersError', message: 'gone' }, 400)
+    );
+    expect(await model.submit()).toMatchObject({
+      kind: 'failed',
+      problem: { message: 'gone' }
+    });
+    expect(server.requests.some(({ path }) => path === 'jobs')).toBe(false);
+    model.edit('{}');
+    expect((await model.submit()).kind).toBe('submitted');
+  });
+
   it('submits under another name when one is given', async () => {
     server.on('POST jobs', () => json(detail(), 202));
     model.edit('{}');

@@ -1,5 +1,7 @@
 import { readFileSync } from 'fs';
 import { join } from 'path';
+import type * as Yaml from 'yaml';
+import { parseDocument } from 'yaml';
 import type { Json, Path } from '../src/form/paths';
 import {
   isList,
@@ -18,6 +20,12 @@ import {
   read,
   swappedText
 } from '../src/form/twin';
+
+// As it is, and counted.
+jest.mock('yaml', () => {
+  const yaml = jest.requireActual<typeof Yaml>('yaml');
+  return { ...yaml, parseDocument: jest.fn(yaml.parseDocument) };
+});
 
 const DOCUMENTS = join(__dirname, '../../tests/data/documents');
 const EXAMPLES = join(__dirname, '../../examples');
@@ -161,6 +169,81 @@ describe('a text and its value', () => {
     }
   );
 
+  /** The paths of all values without parts. */
+  function leaves(value: Json, path: Path = []): Path[] {
+    if (isList(value)) {
+      return value.flatMap((each, index) => leaves(each, [...path, index]));
+    }
+    return isObject(value)
+      ? Object.entries(value).flatMap(([key, each]) =>
+          leaves(each, [...path, key])
+        )
+      : [path];
+  }
+
+  /** What is known of a text: its value, where each part stands, and what stands at each place. */
+  function known(text: string): unknown {
+    const value = valueOf('yaml', text);
+    return [
+      value,
+      leaves(value).map(path => rangeOf('yaml', text, path)),
+      [...text].map((_, offset) =>
+        offset % 5 === 0 ? pathAt('yaml', text, offset) : null
+      )
+    ];
+  }
+
+  it.each([
+    ...TEXTS.filter(each => each[2] === 'yaml').map(each => each[1]),
+    YAML,
+    `${YAML}shared: &s {a: 1}\nother: *s\n`,
+    `a:\n- b: 1\n  c: [x, 'y']\n- - |+\n    two\n\n  - z\n# end`
+  ])('are known after changes of scalars as when they are read', original => {
+    const random = generator(7);
+    let text = original;
+    for (let count = 0; count < 20; count++) {
+      const before = valueOf('yaml', text);
+      const paths = leaves(before);
+      const path = paths[Math.floor(random() * paths.length)];
+      const scalars = HOSTILE.filter(each => !isList(each) && !isObject(each));
+      const put = scalars[Math.floor(random() * scalars.length)];
+      try {
+        text = edited('yaml', text, before, withValue(before, path, put));
+      } catch (reason) {
+        expect(reason).toBeInstanceOf(NotFaithful);
+        continue;
+      }
+      const followed = known(text);
+      read('yaml', 'another: text');
+      expect(followed).toEqual(known(text));
+    }
+  });
+
+  it('are not read again as a whole for each key', () => {
+    const text = textOf(EXAMPLES, 'train.yaml');
+    const parse = jest.mocked(parseDocument);
+    let [now, value] = [text, valueOf('yaml', text)];
+    parse.mockClear();
+    const [path] = leaves(value).filter(each => each.includes('commands'));
+    for (const typed of ['a', 'ab', 'abc: "']) {
+      const after = withValue(value, path, typed);
+      now = edited('yaml', now, value, after);
+      value = after;
+      expect(read('yaml', now)?.value).toEqual(after);
+    }
+    const lengths = parse.mock.calls.map(([part]) => String(part).length);
+    expect(lengths).toHaveLength(3);
+    expect(Math.max(...lengths)).toBeLessThan(40);
+  });
+
+  it('are refused a change that aliases would make elsewhere, too', () => {
+    const text = 'a: &x\n  cpu: 1\nb: *x\n';
+    const before = valueOf('yaml', text);
+    expect(() =>
+      edited('yaml', text, before, withValue(before, ['a', 'cpu'], 2))
+    ).toThrow(NotFaithful);
+  });
+
   it('change in one line when one number does', () => {
     const made = set(YAML, ['taskRoles', 'worker', 'instances'], 3);
     expect(made).toBe(YAML.replace('instances: 2 ', 'instances: 3 '));
@@ -197,6 +280,10 @@ describe('a text and its value', () => {
     const value = valueOf('json', text);
     expect(edited('json', text, value, { a: 1, b: [1, 3] })).toBe(
       text.replace('2]', '3]')
+    );
+    const tight = '{"a":1,"b":  "x"}';
+    expect(edited('json', tight, { a: 1, b: 'x' }, { a: 2, b: 'y' })).toBe(
+      '{"a":2,"b":  "y"}'
     );
     expect(edited('json', text, value, { a: 1, c: [1, 2] })).toBe(
       text.replace('"b"', '"c"')

@@ -260,6 +260,7 @@ describe('words', () => {
       signal: 9,
       reason: 'signalled',
       message: 'It was killed.',
+      wording: null,
       phrase: 'Killed',
       remedy: 'Watch its memory.'
     };

@@ -10,8 +10,9 @@ import * as React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { WarningBoxes } from '../src/components';
 import { PaiError } from '../src/problem';
-import type { IFault, IWording } from '../src/types';
-import { inWords, worded } from '../src/worded';
+import { eventWords } from '../src/detail/history';
+import type { IFault, IJobEvent, IWording } from '../src/types';
+import { exitWords, inWords, worded } from '../src/worded';
 import { problemWords } from '../src/words';
 
 const CATALOGUE = JSON.parse(
@@ -124,5 +125,67 @@ it('says a problem in its own sentence, and remedies without those for programs'
   expect(problemWords(chinese, problem)).toEqual({
     what: "没有作业 'x'。",
     remedy: '请刷新作业列表。'
+  });
+});
+
+describe('What happens to a job', () => {
+  const wording: IWording = {
+    template: 'task {task}: {message}',
+    arguments: {
+      task: 'worker-0',
+      message: {
+        template: '{clause} ({fact})',
+        arguments: {
+          clause: { template: 'the command reports failure', arguments: {} },
+          fact: {
+            template: 'exited with status {code}',
+            arguments: { code: '3' }
+          }
+        }
+      }
+    }
+  };
+  const message =
+    'task worker-0: the command reports failure (exited with status 3)';
+  const remedy = 'The end of its log says more.';
+  const event = (type: string, payload: object) =>
+    eventWords(chinese, { type, payload } as IJobEvent);
+
+  it('says how it ended and what to do', () => {
+    expect(exitWords(chinese, { message, remedy, wording })).toEqual({
+      what: '任务 worker-0：命令报告失败（退出状态 3）',
+      remedy: '日志末尾有更多说明。'
+    });
+    expect(exitWords(trans, { message, remedy, wording })).toEqual({
+      what: message,
+      remedy
+    });
+  });
+
+  it('keeps the English of what is stored without a template', () => {
+    expect(exitWords(chinese, { message, remedy: 'New.' })).toEqual({
+      what: message,
+      remedy: 'New.'
+    });
+  });
+
+  it('words the lines of its history', () => {
+    const over = { state: 'FAILED', message, remedy, wording };
+    expect(event('job.exit', over)).toBe(
+      '结束原因 · 任务 worker-0：命令报告失败（退出状态 3） · 日志末尾有更多说明。'
+    );
+    const why = 'retrying after: ' + message;
+    const whyWording = {
+      template: 'retrying after: {reason}',
+      arguments: { reason: wording }
+    };
+    const state = { state: 'WAITING', phase: 'backing off', why, whyWording };
+    expect(event('job.state', state)).not.toMatch(/[a-z]{3,} [a-z]{3,}/);
+    expect(event('job.state', { ...state, whyWording: undefined })).toContain(
+      why
+    );
+    expect(
+      event('job.underused', { text: 'old text', textWording: null })
+    ).toBe('old text');
   });
 });

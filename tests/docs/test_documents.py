@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pai_backend.model.spec import Dialect
-from pai_backend.protocol import document, locate, own_fields, read_document, v1, v1_ports
+from pai_backend.protocol import document, locate, own_fields, read_document, tree, v1, v1_ports
 from pai_backend.protocol.convert import to_v2
 from pai_backend.protocol.mask import MASK, SECRET_NAME, masked
 from tests.docs.pages import ROOT, fences, read
@@ -19,7 +19,7 @@ LIMITS = {
     "size of the text": f"{document.MAX_BYTES} bytes",
     "values, a text with escapes counted twice": locate.MAX_VALUES,
     "objects and lists": locate.MAX_BRACKETS,
-    "levels of objects and lists": locate.MAX_DEPTH,
+    "levels of objects and lists": tree.MAX_DEPTH,
     "task roles": v1.MAX_ROLES,
     "tasks": v1.MAX_TASKS,
     "entries of a `portList`": v1_ports.MAX_LABELS,

@@ -9,11 +9,11 @@ import pytest
 
 from pai_backend.protocol import (
     document,
-    locate,
     mounts,
     plugins,
     read_document,
     template,
+    tree,
     v1,
     v2,
     v2_extras,
@@ -35,7 +35,7 @@ LIMITS = {
     "lists and objects": yaml_tree.MAX_COLLECTIONS,
     "anchors": yaml_tree.MAX_ANCHORS,
     "characters of values, those that aliases repeat counted again": yaml_tree.MAX_CHARACTERS,
-    "levels of lists and objects": locate.MAX_DEPTH,
+    "levels of lists and objects": tree.MAX_DEPTH,
     "documents in one text": document.MAX_DOCUMENTS,
     "tasks": v1.MAX_TASKS,
     "port labels of a role": v2_roles.MAX_LABELS,

@@ -43,10 +43,17 @@ NOT_RUN = {
         "docs/operations.md",
         'pai announce "The machines of rack 2 are off on Friday from 9 to 18." --for 2d',
     ): "tests/integration/api/test_announcements.py runs all of them",
+    ("docs/operations.md", "pai price set V100 2.50 --currency EUR              # an hour of a V100, from now on"): (
+        "tests/integration/api/test_prices.py runs these verbs"
+    ),
     (
         "docs/operations.md",
         "pai budget set 500 --vc research                     # GPU hours a month of all jobs in research",
     ): "tests/integration/api/test_budgets.py runs these verbs",
+    (
+        "docs/operations.md",
+        "pai reserve add course --vc vision --gpus 8 --one-node --from 2026-12-04T09:00 --for 9h --group students",
+    ): "tests/integration/api/test_bookings.py runs these verbs",
     (
         "docs/operations.md",
         "pai vc set vision --most-gpus-per-user 8 --most-jobs-per-user 4 --longest-run 2d",

@@ -44,7 +44,7 @@ def _keeps_room(self: Room, uid: TaskUid, held: tuple[str, Need] | None) -> None
     before = self._held.pop(uid, None)
     for each, sign in ((before, -1), (held, 1)):
         if each is not None:
-            self._count(each[0], sign * each[1].cpus, sign * each[1].memory_mb, sign * each[1].gpus)
+            self._count(*each, sign)
     if held is not None:
         self._held[uid] = held
 

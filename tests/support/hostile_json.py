@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pai_backend.protocol.locate import MAX_BRACKETS, MAX_FLAWS, MAX_VALUES
+from pai_backend.protocol.locate import MAX_BRACKETS, MAX_VALUES
+from pai_backend.protocol.tree import MAX_FLAWS
 from pai_backend.protocol.v1 import MAX_ROLES, MAX_VARIABLES
 from pai_backend.protocol.v1_ports import MAX_LABELS
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from jupyter_pai import backend_words, help_text
+from jupyter_pai import help_text
 from jupyter_pai.commands import simulated, usage
 from jupyter_pai.commands.cells import CELL
 from jupyter_pai.magics import HELP, IN_NOTEBOOKS
@@ -38,9 +38,7 @@ def sources() -> list[Path]:
     return [
         path
         for path in sorted(ROOT.rglob("*.py"))
-        if path.relative_to(ROOT).parts[0] not in OTHERS
-        and path.name not in OWN_WORDS
-        and not path.name.endswith(("_handlers.py", "_handler.py"))
+        if path.relative_to(ROOT).parts[0] not in OTHERS and path.name not in OWN_WORDS
     ]
 
 
@@ -100,13 +98,12 @@ def words() -> Iterator[str]:
         yield from (verb.summary, verb.details, *(argument.help for argument in verb.arguments))
     yield from (*GROUPS.values(), HELP)
     yield from (*help_text.COMPLAINTS, "positional arguments", "options", "show this help message and exit")
-    yield from (*backend_words.ANSWERS, *backend_words.FACTS)
     states = get_args(State)
     yield from (*states, *(state.lower() for state in states if state in ("SUCCEEDED", "FAILED", "STOPPED")))
     yield from (*get_args(Phase), "recorded", "in force", "past", "skipped")
     yield from (*simulated.HEAD, *simulated.LOSSES, *(name for name, _ in simulated._WHOLE))
     yield from (head for head, _ in usage.COLUMNS.values())
-    yield from ("CONTEXT", "SHARED WITH", "GPU HOURS", "CPU HOURS", "RUNS")
+    yield from ("CONTEXT", "SHARED WITH", "GPU HOURS", "CPU HOURS", "RUNS", "COST")
     yield from ("task", "state", "node", "ports", "exit")
 
 

@@ -18,4 +18,7 @@ class Suggesting(CellsOnly):
 
     def suggest(self, entry: Entry) -> Collection[str] | None:
         """Nodes that have now what the entry's group needs besides cells."""
-        return None if entry.group.ignore_suggested else self._suggest(entry)
+        if entry.group.ignore_suggested:
+            return super().suggest(entry)
+        found = self._suggest(entry)
+        return super().suggest(entry) if found is None else set(found).difference(self._barred)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.support.axe import faults
 from tests.support.lab_site import LabSite
 from tests.ui.test_panel import in_state, paste, submit
 from tests.ui.test_why_it_waits import gpu_document
@@ -98,6 +100,33 @@ def test_in_a_narrow_window_rows_become_lists_of_facts(page: Page, shoot: Shoot)
     for part in (shown, *shown.locator("section").all()):
         assert part.evaluate("part => part.scrollWidth <= part.clientWidth")
     expect(shown.get_by_role("button", name="Move slim down")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_gpus_are_reserved_and_given_back_in_dialogs(page: Page, shoot: Shoot, theme: str) -> None:
+    page.evaluate(THEME.format(theme))
+    shown = cluster(page)
+    shown.get_by_role("button", name="Reserve GPUs of default").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("GPUs", exact=True).fill("3")
+    dialog.get_by_label("Reserved for").fill("course")
+    dialog.get_by_role("button", name="Reserve", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("2")
+    assert faults(page, ".jp-Dialog") == []
+    shoot(page, f"cluster-reserve-{theme}")
+    dialog.get_by_label("GPUs", exact=True).fill("2")
+    dialog.get_by_role("button", name="Reserve", exact=True).click()
+    row = shown.get_by_role("table", name="Reservations of default").locator("tbody tr")
+    expect(row).to_contain_text("course")
+    page.set_viewport_size({"width": 620, "height": 800})
+    assert faults(page, ".jp-pai-Cluster") == []
+    shoot(page, f"cluster-reserved-{theme}")
+    assert shown.evaluate("part => part.scrollWidth <= part.clientWidth")
+    shown.get_by_role("button", name="Remove the reservation course").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+    expect(shown.get_by_text("Nothing is reserved.")).to_be_visible()
+    page.evaluate(THEME.format("Light"))
+    page.locator("body[data-jp-theme-light=true]").wait_for(state="attached")
 
 
 def _rows(lab: LabSite) -> list[dict[str, str]]:

@@ -179,7 +179,7 @@ def test_a_place_that_is_not_there_is_said_in_place_of_a_table(page: Page, lab: 
 
 def test_a_path_of_the_form_is_chosen_in_the_storage(page: Page, lab: LabSite, folder: str, shoot: Shoot) -> None:
     ask(lab, "PUT", f"{folder}/code/train.py", b"pass").raise_for_status()
-    shown = new_job(page, "A job in the form of SCM")
+    shown = new_job(page, "Your own program")
     shown.get_by_role("tab", name="Environment").click()
     field = shown.get_by_label("Code directory", exact=True)
     shown.get_by_role("button", name="Storage: Code directory").click()

@@ -58,7 +58,7 @@ def faults_of(page: Page) -> list[dict[str, Any]]:
 
 
 def test_a_job_is_built_by_the_form_alone_and_runs(page: Page, lab: LabSite, shoot: Shoot) -> None:
-    shown = new_job(page, "A job in the form of SCM")
+    shown = new_job(page, "Your own program")
     shown.get_by_label("Name *").fill("by-the-form")
     shown.get_by_role("tab", name="Task roles").click()
     shown.get_by_label("Command").fill("echo built by a form\nexit 0")
@@ -74,6 +74,30 @@ def test_a_job_is_built_by_the_form_alone_and_runs(page: Page, lab: LabSite, sho
     detail = lab.get("jobs/by-the-form")
     assert isinstance(detail, dict)
     assert [role["name"] for role in detail["taskRoles"]] == ["task_1", "task_2"]
+
+
+def test_a_folder_of_jupyter_goes_along_as_it_is_at_each_submission(page: Page, lab: LabSite, shoot: Shoot) -> None:
+    folder = lab.root / "files" / "sent"
+    folder.mkdir()
+    (folder / "say.py").write_text("print('as it was chosen')\n")
+    shown = new_job(page, "Your own program")
+    shown.get_by_role("tab", name="Environment").click()
+    shown.get_by_role("button", name="From Jupyter: Code directory").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator(".jp-DirListing-item", has_text="sent").click()
+    dialog.get_by_role("button", name="Select").click()
+    expect(
+        shown.get_by_text("Folder sent of Jupyter is sent in the task. It is sent again when you submit.")
+    ).to_be_visible()
+    shoot(page, "form-folder")
+    assert faults_of(page) == []
+    shown.get_by_role("tab", name="Task roles").click()
+    shown.get_by_label("Command").fill("python sent/say.py")
+    (folder / "say.py").write_text("print('as it was submitted')\n")
+    in_state(submit(page, "hello"), "SUCCEEDED")
+    job = page.locator(".jp-pai-JobPage:visible")
+    job.get_by_role("tab", name="Logs").click()
+    expect(job.get_by_role("log")).to_contain_text("as it was submitted")
 
 
 def test_a_template_of_the_gallery_runs_and_a_changed_one_is_kept(page: Page, lab: LabSite, shoot: Shoot) -> None:
@@ -111,7 +135,7 @@ def test_a_change_of_the_form_changes_one_line_of_the_text(page: Page, shoot: Sh
 
 
 def test_what_is_typed_in_the_text_is_in_the_form_and_its_fault_at_the_field(page: Page, shoot: Shoot) -> None:
-    shown = new_job(page, "A job of OpenPAI v2")
+    shown = new_job(page, "Your own program in OpenPAI v2")
     shown.get_by_role("tab", name="Task roles").click()
     expect(shown.get_by_label("Tasks", exact=True)).to_have_value("1")
     shown.locator(".cm-line", has_text="instances").click()
@@ -134,7 +158,7 @@ def test_what_is_typed_in_the_text_is_in_the_form_and_its_fault_at_the_field(pag
 
 
 def test_what_never_fits_is_told_before_it_is_submitted(page: Page, lab: LabSite, shoot: Shoot) -> None:
-    shown = new_job(page, "A job in the form of SCM")
+    shown = new_job(page, "Your own program")
     trial = shown.locator(".jp-pai-Document-trial")
     expect(trial).to_contain_text("It starts now.")
     shown.get_by_role("tab", name="Task roles").click()
@@ -149,7 +173,7 @@ def test_what_never_fits_is_told_before_it_is_submitted(page: Page, lab: LabSite
 
 
 def test_the_keyboard_alone_leads_through_the_pages(page: Page) -> None:
-    shown = new_job(page, "A job in the form of SCM")
+    shown = new_job(page, "Your own program")
     shown.get_by_role("tab", name="Basics").focus()
     for name in ("Cluster and GPU", "Environment", "Task roles"):
         page.keyboard.press("ArrowRight")

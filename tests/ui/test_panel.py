@@ -210,6 +210,32 @@ def test_file_of_the_jupyter_server_is_opened_from_the_file_browser(page: Page, 
     expect(shown.get_by_role("status")).to_contain_text("Ready to submit: from-the-server")
 
 
+def test_a_program_of_the_file_browser_runs_with_what_is_beside_it(page: Page, lab: LabSite, shoot: Shoot) -> None:
+    folder = lab.root / "files" / "net"
+    folder.mkdir()
+    (folder / "layers.py").write_text("DEPTH = 50\n")
+    (folder / "fit.py").write_text("import sys\nimport layers\nprint('depth', layers.DEPTH, sys.argv[1:])\n")
+    page.get_by_role("tab", name=re.compile("File Browser")).click()
+    page.get_by_role("button", name="Refresh the file browser").click()
+    page.locator(".jp-DirListing-item", has_text="net").dblclick()
+    page.locator(".jp-DirListing-item", has_text="layers.py").wait_for()
+    page.locator(".jp-DirListing-item", has_text="fit.py").click(button="right")
+    page.get_by_role("menuitem", name="Run as PAI Job…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Send the files beside the program")).to_be_checked()
+    dialog.get_by_label("Arguments").fill("--lr '")
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("a quotation mark that is not closed")
+    dialog.get_by_label("Arguments").fill("--lr '0.1 0.2'")
+    assert faults(page, ".jp-Dialog") == []
+    shoot(page, "program-dialog")
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    job = page.locator(".jp-pai-JobPage:visible")
+    expect(job.get_by_role("log")).to_contain_text("depth 50 ['--lr', '0.1 0.2']")
+    # The list of jobs is not shown now, and all that follows it goes on.
+    expect(page.get_by_role("button", name="0 running · 0 waiting")).to_be_visible()
+
+
 def test_job_without_a_free_gpu_says_why_it_waits_and_runs_when_one_is_free(page: Page, lab: LabSite) -> None:
     for name in ("holds-one", "holds-another"):
         paste(page, document(name, "sleep 600"))

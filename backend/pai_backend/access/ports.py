@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_backend.model.spec import PortSpec
+from pai_backend.model.text import Text
 
 
 class NoPort(Exception):
@@ -48,7 +49,9 @@ def choose(
         fixed = range(spec.begin_at, spec.begin_at + spec.count)
         clash = next((port for port in fixed if port in used), None)
         if clash is not None:
-            raise NoPort(f"port {clash} ({spec.label}) of {machine} is in use")
+            raise NoPort(
+                Text("port {port} ({label}) of {machine} is in use", port=clash, label=spec.label, machine=machine)
+            )
         used.update(fixed)
         chosen[spec.label] = tuple(fixed)
     for spec in (spec for spec in wanted if not spec.begin_at):
@@ -67,8 +70,15 @@ def _random(spec: PortSpec, within: PortRange, used: set[int], machine: str, rng
             if len(found) == spec.count:
                 return tuple(found)
     raise NoPort(
-        f"the ports {within.first}-{within.last} of {machine} are used up: "
-        f"{spec.count} for {spec.label} wanted, {len(found)} free"
+        Text(
+            "the ports {first}-{last} of {machine} are used up: {wanted} for {label} wanted, {free} free",
+            first=within.first,
+            last=within.last,
+            machine=machine,
+            wanted=spec.count,
+            label=spec.label,
+            free=len(found),
+        )
     )
 
 

@@ -29,9 +29,9 @@ from tornado.httputil import (
 from tornado.iostream import IOStream
 
 from pai_backend.access.proxy import BranchingStream, Entrance
-from pai_backend.access.proxy.client import Client
+from pai_backend.access.proxy.client import ServiceClient
 from pai_backend.api.forwarded import is_among, source
-from pai_backend.api.tls import SOCKETS, Certificate, TlsFront
+from pai_backend.api.tls import SOCKETS, ServerCertificate, TlsFront
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class WaitingConnections(HTTPServerConnectionDelegate):
         """Whether it is the address of a proxy of ours."""
         return is_among(peer, self._proxies)
 
-    def waits(self, client: Client) -> None:
+    def waits(self, client: ServiceClient) -> None:
         """A connection that asks for services waits for a request."""
         self._waiting[client] = None
 
@@ -96,7 +96,7 @@ class WaitingConnections(HTTPServerConnectionDelegate):
         """Close the connection that has waited longest for a request; False when none waits."""
         while self._waiting:
             connection, _ = self._waiting.popitem(last=False)
-            if isinstance(connection, Client):
+            if isinstance(connection, ServiceClient):
                 connection.close()
                 return True
             assert isinstance(connection, HTTP1ServerConnection)  # the one kind that tornado's server has
@@ -144,7 +144,7 @@ class Acceptor:
         server: HTTPServer,
         waiting: WaitingConnections,
         most: int,
-        certificate: Certificate | None = None,
+        certificate: ServerCertificate | None = None,
     ) -> None:
         """``certificate``: connections are by TLS alone."""
         self._listener, self._server, self._waiting = listener, server, waiting
@@ -170,11 +170,11 @@ class Acceptor:
         there += self._tls.shaking if self._tls is not None else 0
         return there + sum(not stream.closed() for stream in list(self._streams))
 
-    def waits(self, client: Client) -> None:
+    def waits(self, client: ServiceClient) -> None:
         """A connection of the entrance waits for a request."""
         self._waiting.waits(client)
 
-    def works(self, client: Client) -> None:
+    def works(self, client: ServiceClient) -> None:
         """It waits no longer."""
         self._waiting.begun(client)
 

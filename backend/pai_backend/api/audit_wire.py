@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pai_backend.api.queries import Query
 from pai_backend.api.wire import Camel
-from pai_backend.model.audit import AuditEvent, Link
+from pai_backend.model.audit import AuditEvent, ChainLink
 
 MOST = 10_000
 """Events in one answer at most."""
@@ -51,7 +51,7 @@ class AuditPlace(Camel):
     hash: str
 
     @classmethod
-    def of(cls, link: Link) -> AuditPlace:
+    def of(cls, link: ChainLink) -> AuditPlace:
         """A place as it is kept."""
         return cls.model_validate(vars(link))
 

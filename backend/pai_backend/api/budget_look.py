@@ -1,4 +1,4 @@
-"""What of each budget is used, for those who submit: looked at again when that is a few seconds old."""
+"""What of each budget is used, for those who submit; looked at again when that is a few seconds old."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pai_backend.model.budget import BudgetUse, Level, held_up, near_text
-from pai_backend.model.spec import DocumentWarning, JobSpec
-from pai_backend.model.text import Text
+from pai_backend.model.budget import BudgetUse
 
 if TYPE_CHECKING:
     from pai_backend.store.sql import Store
@@ -21,7 +19,7 @@ SHARE = 20
 """Of the time, at most one part in so many is spent on adding up."""
 
 
-class BudgetLook:
+class BudgetCache:
     """The budgets as they are used now."""
 
     def __init__(
@@ -41,19 +39,3 @@ class BudgetLook:
                 took = self._timer() - began
                 self._fresh_until = began + took + max(FRESH_S, SHARE * took)
             return self._uses
-
-    async def warnings(self, user: str, spec: JobSpec) -> tuple[DocumentWarning, ...]:
-        """Of the budgets that a job of this user concerns and that are nearly used, or used up."""
-        return tuple(
-            DocumentWarning(
-                code="budget-used-up" if each.level is Level.USED_UP else "budget-near",
-                message=near_text(each),
-                hint=Text("`pai budget list` shows the budgets that concern you."),
-            )
-            for each in await self.uses()
-            if each.level is not Level.OK and each.claim.concerns(user, spec)
-        )
-
-    async def holds_up(self, user: str, spec: JobSpec) -> str:
-        """Why a job of this user would not start now; empty: no budget holds it up."""
-        return held_up((each.claim for each in await self.uses() if each.level is Level.USED_UP), user, spec)

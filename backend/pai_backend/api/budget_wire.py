@@ -7,12 +7,13 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
+from pai_backend.api.price_wire import Amount
 from pai_backend.api.queries import Body
 from pai_backend.api.wire import Camel
 from pai_backend.model.budget import WARN_PERCENT, Per, Resource
 
-MOST_HOURS = 100_000_000
-"""Far beyond what a cluster has, and exact in microseconds."""
+MOST = 100_000_000
+"""Hours, or units of the currency: far beyond what a cluster has, and exact in microseconds and millionths."""
 
 
 class NewBudget(Body):
@@ -21,9 +22,10 @@ class NewBudget(Body):
     user: str | None = Field(default=None, max_length=64, description="Whose use counts; of everyone without one.")
     group: str | None = Field(default=None, max_length=255, description="Whose members' use counts together.")
     virtual_cluster: str | None = Field(default=None, max_length=255, description="Only use in this one counts.")
-    resource: Resource = Resource.GPU
+    resource: Resource = Field(default=Resource.GPU, description="`hours` of GPUs or CPUs, or an `amount` of money.")
     per: Per = Field(default=Per.MONTH, description="A calendar month of UTC, or all time since `since`.")
-    hours: float = Field(ge=0, le=MOST_HOURS, allow_inf_nan=False)
+    hours: float | None = Field(default=None, ge=0, le=MOST, allow_inf_nan=False)
+    amount: Amount | None = Field(default=None, le=MOST, description="With `money`, as a decimal number in a string.")
     warn_percent: int = Field(default=WARN_PERCENT, ge=1, le=100, description="From this share on users are warned.")
     since: AwareDatetime | None = Field(
         default=None, description="Of a budget in total; without one, when it was first set."
@@ -35,6 +37,10 @@ class NewBudget(Body):
             raise ValueError("a budget is of a user or of a group, not of both")
         if not (self.user or self.group or self.virtual_cluster):
             raise ValueError("a budget needs a user, a group or a virtual cluster")
+        if (self.hours is None, self.amount is None) != (
+            (True, False) if self.resource is Resource.MONEY else (False, True)
+        ):
+            raise ValueError("a budget of money needs an amount, and one of hours needs hours")
         if self.since is not None and self.per is Per.MONTH:
             raise ValueError("since is for a budget in total; a month begins by the calendar")
         return self
@@ -49,8 +55,11 @@ class BudgetWire(Camel):
     virtual_cluster: str | None
     resource: Resource
     per: Per
-    hours: float
-    used_hours: float = Field(description="As `/api/v2/usage` adds them up for the same users, cluster and time.")
+    hours: float | None = Field(description="Null for money.")
+    used_hours: float | None = Field(description="As `/api/v2/usage` adds up for the same users, cluster and time.")
+    amount: str | None = Field(description="Money, as a decimal number; null for hours.")
+    used_amount: str | None = Field(description="The same of what is used, rounded down to millionths.")
+    currency: str | None
     level: Literal["ok", "near", "used-up"] = Field(description="`near`: users are warned; `used-up`: jobs wait.")
     warn_percent: int
     begins: datetime = Field(description="From when on hours count now.")

@@ -52,12 +52,12 @@ class Changes:
         return self._followers
 
     @contextlib.contextmanager
-    def of_job(self, job: JobUid) -> Iterator[JobNews]:
+    def of_job(self, job: JobUid) -> Iterator[JobFollower]:
         """What to wait on for news of one job. Enter it before reading the store."""
         news = asyncio.Event()
         self._of_jobs[job].add(news)
         try:
-            yield JobNews(self, news)
+            yield JobFollower(self, news)
         finally:
             self._of_jobs[job].discard(news)
             if not self._of_jobs[job]:
@@ -141,7 +141,7 @@ class Changes:
                 news.set()
 
 
-class JobNews:
+class JobFollower:
     """Whether a job has news for one follower: take note, read the store, wait, in this order and again."""
 
     def __init__(self, changes: Changes, news: asyncio.Event) -> None:

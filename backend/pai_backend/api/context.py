@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.access.broker.stock import RsaStock
 from pai_backend.access.secrecy import JobSecrets
-from pai_backend.api.budget_look import BudgetLook
+from pai_backend.api.budget_look import BudgetCache
 from pai_backend.api.changes import Changes
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.rules import LiveRules
@@ -29,9 +29,11 @@ from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
 from pai_backend.model.account import is_granted
 from pai_backend.model.alias import Target
+from pai_backend.model.booking import Booking
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.model.pod_settings import PodSettings
 from pai_backend.model.text import Text
 from pai_backend.model.vc_rules import KeptRules
 from pai_backend.scheduling.config.model import ClusterConfig
@@ -81,7 +83,7 @@ class Granted(Protocol):
         ...
 
 
-class Grants(Protocol):
+class ServiceGrants(Protocol):
     """The part of the service proxy that the API uses."""
 
     async def grant(self, job: Job, target: Target, user: User, base_url: str, *, as_admin: bool = False) -> Granted:
@@ -134,6 +136,8 @@ class CellRules:
     node_rules: NodeRules = field(default_factory=NodeRules)
     policy: Policy = field(default_factory=Policy)
     vc_rules: Mapping[str, KeptRules] = field(default_factory=dict)
+    bookings: tuple[Booking, ...] = ()
+    """Reservations that are not over, with their members."""
 
     def granted(self, user: User, vc: str) -> bool:
         """Whether the user may submit to this virtual cluster."""
@@ -172,7 +176,7 @@ class ApiContext:
     engine: Engine
     identity: Identity
     limits: RateLimits
-    proxy: Grants
+    proxy: ServiceGrants
     changes: Changes
     metrics: Metrics
     gateway: Callable[[], PublicAddress | None]
@@ -190,6 +194,8 @@ class ApiContext:
     """Seconds since those of these nodes were heard of that are late."""
     can_stage: bool = True
     """Whether tasks can be given what their documents name outside of them."""
+    pods: PodSettings | None = None
+    """Where tasks are pods: what documents may choose of them."""
     default_fs_uri: str = ""
     cells: CellRules = CellRules()
     task_reach: TaskReach = field(default_factory=TaskReach)
@@ -220,9 +226,9 @@ class ApiContext:
         return Snapshots(self.store, self.nodes, lambda: self.rules)
 
     @cached_property
-    def budgets(self) -> BudgetLook:
+    def budgets(self) -> BudgetCache:
         """What of each budget is used."""
-        return BudgetLook(self.store, self.clock)
+        return BudgetCache(self.store, self.clock)
 
     @cached_property
     def live_rules(self) -> LiveRules:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field, field_validator
 
-from pai_backend.api.queries import Body, Query
+from pai_backend.api.queries import MAX_SEQ, Body, Query
 from pai_backend.model.base import Model
 from pai_backend.model.rights import WORDS
 
@@ -125,7 +125,7 @@ class NewLink(Body):
 
     label: str = Field(min_length=1, max_length=100)
     role: str | None = Field(default=None, max_length=255)
-    index: int = Field(default=0, ge=0)
+    index: int = Field(default=0, ge=0, le=MAX_SEQ)
     lifetime_s: int = Field(default=LINK_S, ge=1, le=LONGEST_LINK_S)
 
 

@@ -25,7 +25,7 @@ class TailQuery(Query):
         return self.dashed or self.tail_mode
 
 
-class LogPlace(Query):
+class LogPosition(Query):
     """Which log from where."""
 
     role: str | None = Field(default=None, description="Task role; default: the first.")
@@ -37,7 +37,7 @@ class LogPlace(Query):
     offset: int = Field(default=0, ge=-MAX_SEQ, le=MAX_SEQ, description="First byte; negative counts from the end.")
 
 
-class FollowQuery(StreamQuery, LogPlace):
+class FollowQuery(StreamQuery, LogPosition):
     """Which log to follow from where."""
 
     timestamps: bool = Field(
@@ -45,20 +45,20 @@ class FollowQuery(StreamQuery, LogPlace):
     )
 
 
-class LogQuery(LogPlace):
+class LogQuery(LogPosition):
     """Which part of a log to read."""
 
     limit: int = Field(default=DEFAULT_LOG_BYTES, ge=0, le=MAX_LOG_BYTES, description="Bytes at most.")
     download: bool = Field(default=False, description="All bytes from `offset` on, as a file; `limit` has no effect.")
 
 
-class LogTimesQuery(LogPlace):
+class LogTimesQuery(LogPosition):
     """When which part of a log came."""
 
     limit: int = Field(default=TIMED_BYTES, ge=1, le=TIMED_BYTES, description="Bytes at most.")
 
 
-class LogSearchQuery(LogPlace):
+class LogSearchQuery(LogPosition):
     """Which lines of a log to find."""
 
     pattern: str = Field(default="", max_length=1000, description="A regular expression of Python; default: all.")

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+from pydantic_core import from_json
+
 from pai_backend.api.context import PublicAddress, Site
 from pai_backend.api.wire import (
     IdleWire,
@@ -43,6 +45,7 @@ def summary(row: JobSummary) -> dict[str, object]:
         "state": row.state,
         "phase": row.phase,
         "why": row.why,
+        "whyWording": from_json(row.why_wording) if row.why_wording else None,
         "virtualCluster": row.virtual_cluster,
         "submissionTime": row.submitted_at,
         "launchedTime": row.launched_at,
@@ -65,11 +68,12 @@ def detail(
     address: str = "",
     end: End | None = None,
     output: str = "",
+    warning: str = "",
 ) -> JobDetail:
     """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong.
 
     ``address`` is the workspace name that it holds, ``end`` when it has run for as long as it may, ``output`` the path
-    of its output in the default file system.
+    of its output in the default file system, ``warning`` what the rules of its virtual cluster warn of.
     """
     spec = job.spec
     return JobDetail(
@@ -115,6 +119,7 @@ def detail(
         end_at=end.at if end is not None else None,
         idle=_idle(job, clock),
         doubt=doubt,
+        rule_warning=warning,
         output_path=output,
     )
 

@@ -58,7 +58,7 @@ class SubmitQuery(Query):
     )
 
 
-class ConfigQuery(Query):
+class DocumentQuery(Query):
     """How to show a document."""
 
     masked: bool = Field(default=False, description="Mask the values of secrets, for their owner, too.")
@@ -249,9 +249,10 @@ class UseOverTimeQuery(Query):
 class UsageQuery(Query):
     """Of which time, and by what hours are told apart; the last 30 days when nothing is said."""
 
-    by: str = Field(default="user,vc,type", max_length=100, description="Of user, vc, type, day, job, quota.")
+    by: str = Field(default="user,vc,type", max_length=100, description="Of user, group, vc, type, day, job, quota.")
     since: AwareDatetime | None = Field(default=None, description="A moment such as 2026-11-01T00:00:00Z.")
     until: AwareDatetime | None = Field(default=None, description="The same; now, without one.")
+    daily: bool = Field(default=False, description="Whether each row has its hours of each day, too; not by day.")
 
 
 class UseNowQuery(Query):

@@ -13,8 +13,10 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pai_backend.model.booking import in_force
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.queue.policy import with_rules
@@ -54,7 +56,15 @@ class LiveRules:
             rules = await self._store.vc_rules.all()
             if rules != self.now.vc_rules:
                 self.now = replace(self.now, vc_rules=rules, policy=with_rules(self.policy_of_settings, rules))
+            await self._look_at_bookings()
             self._looked = self._clock()
+
+    async def _look_at_bookings(self) -> None:
+        found = await self._store.bookings.all()
+        if found:
+            found = in_force(found, await self._store.groups.directory(), datetime.now(UTC))
+        if found != self.now.bookings:
+            self.now = replace(self.now, bookings=found)
 
     async def _take(self, version: int) -> None:
         text = await self._store.configs.text(version)

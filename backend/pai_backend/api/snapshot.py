@@ -45,7 +45,8 @@ class Snapshot:
     def fits(self, nodes: tuple[Node, ...], rules: CellRules) -> bool:
         """Whether it is still the one for these nodes, this configuration and these caps."""
         same = self.rules.config is rules.config and self.rules.cells_for_all == rules.cells_for_all
-        return same and self.rules.policy is rules.policy and self.nodes == nodes
+        alike = self.rules.policy is rules.policy and self.rules.bookings is rules.bookings
+        return same and alike and self.nodes == nodes
 
     async def answer(self, key: Hashable, make: Callable[[], BaseModel]) -> bytes:
         """What ``make`` makes as JSON, made once for each key, in a thread. ``make`` may raise."""

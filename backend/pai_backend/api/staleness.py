@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pai_backend.api.context import ApiContext
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.model.text import NO_TEXT, Text, in_clauses, listed
 
 MOST_NODES = 3
 """Nodes that are named; of more their number is told."""
@@ -35,18 +36,26 @@ def staleness(job: Job, nodes: Sequence[Node], troubles: Sequence[str], silent: 
     if job.state.final:
         return ""
     if troubles:
-        return f"What is shown may be out of date: {'; '.join(troubles)}."
+        return Text("What is shown may be out of date: {why}.", why=in_clauses(troubles))
     known = {node.name: node for node in nodes}
     said = [words for name in nodes_of(job) if (words := _of_node(name, known.get(name), silent.get(name)))]
     more = len(said) - MOST_NODES
-    said = said[:MOST_NODES] + ([f"the same for {more} more nodes"] if more > 0 else [])
-    return f"What is shown of its tasks may be out of date: {', '.join(said)}." if said else ""
+    said = said[:MOST_NODES] + ([Text("the same for {number} more nodes", number=more)] if more > 0 else [])
+    return Text("What is shown of its tasks may be out of date: {why}.", why=listed(said)) if said else NO_TEXT
 
 
-def _of_node(name: str, node: Node | None, silent_s: float | None) -> str:
+def _of_node(name: str, node: Node | None, silent_s: float | None) -> Text:
     """What is wrong with it; empty when nothing is."""
-    heard = f"node {name} has not reported for {silent_s:.0f} s" if silent_s else ""
+    seconds = f"{silent_s:.0f}" if silent_s else ""
     if node is None or node.ready:
-        return heard
-    why = f"is not ready ({node.reason or 'no reason is given'})"
-    return f"{heard} and {why}" if heard else f"node {name} {why}"
+        heard = Text("node {node} has not reported for {seconds} s", node=name, seconds=seconds)
+        return heard if silent_s else NO_TEXT
+    reason = node.reason or Text("no reason is given")
+    if not silent_s:
+        return Text("node {node} is not ready ({reason})", node=name, reason=reason)
+    return Text(
+        "node {node} has not reported for {seconds} s and is not ready ({reason})",
+        node=name,
+        seconds=seconds,
+        reason=reason,
+    )

@@ -31,7 +31,7 @@ class CertificateError(Exception):
     """The files cannot be used; the message names the file, the reason and what to do."""
 
 
-class Certificate:
+class ServerCertificate:
     """A certificate and its key, as their files are now."""
 
     def __init__(self, certificate: Path, key: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -92,7 +92,7 @@ def _no_password() -> str:
 class TlsFront:
     """Shakes hands with clients, and passes on what they send."""
 
-    def __init__(self, certificate: Certificate, taken: Taken) -> None:
+    def __init__(self, certificate: ServerCertificate, taken: Taken) -> None:
         """``taken`` gets each connection without TLS, and its client's address."""
         self._certificate, self._taken = certificate, taken
         self._going: set[asyncio.Task[None]] = set()

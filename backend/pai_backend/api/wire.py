@@ -18,6 +18,7 @@ from pai_backend.model.labels import Labels, Taint
 from pai_backend.model.node import Gpu
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.model.waiting import Waiting
+from pai_backend.model.wording import MessageWording, TextWording, UserText, Worded
 from pai_backend.scheduling.jobs.trial import Outcome
 
 MEDIA_TYPE = "application/vnd.jupyter-pai+json"
@@ -40,7 +41,8 @@ class _JobRow(Camel):
     alias: str = Field(description="The stable DNS-safe name, used in addresses.")
     state: State
     phase: Phase
-    why: str = Field(description="Why it waits, in one sentence; empty when it does not.")
+    why: UserText = Field(description="Why it waits, in one sentence; empty when it does not.")
+    why_wording: TextWording = None
     virtual_cluster: str
     submission_time: datetime
     launched_time: datetime | None
@@ -69,14 +71,15 @@ class JobList(RootModel[tuple[Summary, ...] | JobPage]):
     """The rows alone, or a page when ``withTotalCount`` was asked for."""
 
 
-class TaskExitWire(Model):
+class TaskExitWire(Worded):
     """How a task ended."""
 
     status: int = Field(description="As a shell has it: the code, or 128 and the signal's number, or 255.")
     code: int | None
     signal: int | None
     reason: str
-    message: str
+    message: UserText
+    wording: MessageWording = None
     phrase: str = Field(description="Its class, one word of docs/exits.md.")
     remedy: str = Field(description="What the user can do, in a sentence; or empty.")
 
@@ -123,13 +126,14 @@ class ServiceWire(Camel):
     state: State
 
 
-class AttemptWire(Camel):
+class AttemptWire(Camel, Worded):
     """An attempt of a job with all runs of its tasks."""
 
     number: int = Field(description="From 0.")
     created_time: datetime
     completed_time: datetime | None
-    retry_reason: str = Field(description="Why a later attempt followed; empty for the latest.")
+    retry_reason: UserText = Field(description="Why a later attempt followed; empty for the latest.")
+    retry_reason_wording: TextWording = None
     runs: tuple[TaskWire, ...] = Field(description="By role, index and `attempt`; a retried task has several.")
 
 
@@ -147,7 +151,7 @@ class RetryDetails(Model):
     resource: int
 
 
-class IdleWire(Camel):
+class IdleWire(Camel, Worded):
     """The idle clock of a job with an `idleTimeout`."""
 
     timeout_s: int
@@ -161,10 +165,11 @@ class IdleWire(Camel):
     unread: dict[str, str] = Field(
         description="What could not be read, and why. Unreadable GPUs stop the clock; the rest counts as unused."
     )
-    sentence: str = Field(description="The warning, or what stops the clock, in words; else empty.")
+    sentence: UserText = Field(description="The warning, or what stops the clock, in words; else empty.")
+    sentence_wording: TextWording = None
 
 
-class JobDetail(_JobRow):
+class JobDetail(_JobRow, Worded):
     """Everything about one job."""
 
     address: str = Field(default="", description="The workspace name that it holds now; empty for none.")
@@ -187,17 +192,19 @@ class JobDetail(_JobRow):
         description="When it is stopped for having run as long as it may, by its `maxDuration` or in its virtual "
         "cluster; null when it may run until it is done, before it runs and after.",
     )
-    rule_warning: str = Field(
+    rule_warning: UserText = Field(
         default="",
         description="What its owner was warned of, in words: that it has almost run as long as it may, or that its "
         "GPUs work less than its virtual cluster asks for; else empty.",
     )
+    rule_warning_wording: TextWording = None
     idle: IdleWire | None = Field(
         default=None, description="Null for a job without an `idleTimeout`, and for one that has ended."
     )
-    doubt: str = Field(
+    doubt: UserText = Field(
         default="", description="Why this may be out of date, in a sentence: the cluster or a node is away. Else empty."
     )
+    doubt_wording: TextWording = None
     output_path: str = Field(
         default="", description="Where its output is below `/api/v2/fs`; empty where it is elsewhere, or has none."
     )
@@ -210,24 +217,27 @@ class Submitted(JobDetail):
     message: str
 
 
-class Said(Model):
+class Said(Worded):
     """OpenPAI's answer to a change."""
 
     status: int
-    message: str
+    message: UserText
+    wording: MessageWording = None
 
 
-class Why(Camel):
+class Why(Camel, Worded):
     """Why a job waits. ``waiting`` has the names of :mod:`pai_backend.model.waiting`, which all faces share."""
 
     id: str
     state: State
     phase: Phase
-    sentence: str = Field(description="As in the list; empty when it does not wait.")
+    sentence: UserText = Field(description="As in the list; empty when it does not wait.")
+    sentence_wording: TextWording = None
     waiting: Waiting | None = Field(description="The reason; null when the job does not wait for GPUs.")
     as_of: datetime | None = Field(description="When the controller said so; null when it has not.")
     current: bool = Field(description="False when the controller did not answer in time: this is what it said before.")
-    doubt: str = Field(default="", description="Why what is said of the job may be out of date, as in its detail.")
+    doubt: UserText = Field(default="", description="Why what is said of the job may be out of date, as in its detail.")
+    doubt_wording: TextWording = None
 
 
 class Released(Said):

@@ -1,7 +1,7 @@
-"""What is known of those who fail to sign in: how long each pair of a user and a source must wait.
+"""Who may not sign in for now: users that an administrator has locked out, and those who guess passwords.
 
-An unknown name counts like any other, so that refusals do not tell which there are. Of one process; with several
-api replicas each allows as many tries.
+Guesses are counted for each pair of a user and a source. An unknown name counts like any other, so that refusals do
+not tell which there are. Of one process.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 
-from pai_backend.model.errors import TooManyRequests
+from pai_backend.auth.fresh import Fresh
+from pai_backend.model.errors import LockedOut, TooManyRequests
 from pai_backend.model.text import Text
 
 FREE = 5
@@ -69,3 +70,23 @@ class Guesses:
     def _of(self, pair: Pair) -> tuple[int, float]:
         count, last = self._failures.get(pair, (0, 0.0))
         return (count, last) if count and self._clock() - last < FORGET_S else (0, 0.0)
+
+
+class LockoutCache:
+    """Asked at every request."""
+
+    def __init__(self, read: Callable[[], Awaitable[Collection[str]]], clock: Callable[[], float] = time.monotonic):
+        self._users = Fresh(read, clock)
+        self.forget = self._users.forget
+
+    async def is_locked(self, user: str) -> bool:
+        """Whether the user is locked out. Raises what the store raises."""
+        return user in await self._users.get()
+
+    async def require_free(self, user: str) -> None:
+        """Raise LockedOut for a user who is locked out, and what the store raises."""
+        if await self.is_locked(user):
+            raise LockedOut(
+                Text("The user {user} is locked out.", user=user),
+                hint=Text("Ask an administrator, who can end this with `pai user enable USER`."),
+            )

@@ -23,9 +23,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pai_backend.auth.accounts import Accounts, hash_password, password_fits
-from pai_backend.auth.guessing import Guesses
+from pai_backend.auth.guessing import Guesses, LockoutCache
 from pai_backend.auth.jupyterhub import HubApi, HubTokens
-from pai_backend.auth.lockouts import LockoutCache
 from pai_backend.auth.remembered import RememberedTokens
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User

@@ -51,7 +51,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """What was looked at, and what was found; nothing when all is well."""
 
     name: str
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if works else EXIT_BLOCKED
 
 
-def check(settings: Settings, unit: Path | None) -> list[Check]:
+def check(settings: Settings, unit: Path | None) -> list[CheckResult]:
     """All checks, in the order in which to deal with them. ``unit``: of systemd; None where none is wanted."""
     looks: dict[str, Callable[[Settings], Iterator[Finding]]] = {
         "data directory": _data_directory,
@@ -97,13 +97,13 @@ def check(settings: Settings, unit: Path | None) -> list[Check]:
         "engine": _engine,
         "GPUs": _gpus,
     }
-    found = [Check(name, tuple(look(settings))) for name, look in looks.items()]
+    found = [CheckResult(name, tuple(look(settings))) for name, look in looks.items()]
     if unit is not None:
-        found.append(Check("reboot", tuple(_unit(unit))))
-    return [*found, Check("backend", tuple(_running(settings)))]
+        found.append(CheckResult("reboot", tuple(_unit(unit))))
+    return [*found, CheckResult("backend", tuple(_running(settings)))]
 
 
-def report(checked: Sequence[Check]) -> str:
+def report(checked: Sequence[CheckResult]) -> str:
     """For people: a line for each thing that is well, and three for each that is not."""
     lines = []
     for each in checked:
@@ -182,10 +182,10 @@ def _certificate(settings: Settings) -> Iterator[Finding]:
     tls = settings.api.tls
     if tls.certificate is None or tls.key is None:
         return
-    from pai_backend.api.tls import Certificate, CertificateError
+    from pai_backend.api.tls import CertificateError, ServerCertificate
 
     try:
-        Certificate(tls.certificate, tls.key)
+        ServerCertificate(tls.certificate, tls.key)
         leaf = x509.load_pem_x509_certificates(tls.certificate.read_bytes())[0]
     except (CertificateError, OSError, ValueError) as error:
         yield Finding(str(error), "Name the files of a certificate and its key, in PEM.")

@@ -26,8 +26,6 @@ from pai_backend.config.load import load
 EXIT_INVALID = 2
 CONFIG = Path("/etc/jupyter-pai/backend.yaml")
 UNIT = Path("/etc/systemd/system/jupyter-pai.service")
-SYSTEMD = Path("/run/systemd/system")
-"""Is there where systemd runs: sd_booted(3)."""
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
 Ask = Callable[[str, str], str]
 

@@ -11,6 +11,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,22 @@ class Key:
         return ENV_PREFIX + ENV_NESTED.join(self.path).upper()
 
 
-def keys(model: type[BaseModel] = Settings, above: tuple[str, ...] = ()) -> Iterator[Key]:
+@cache
+def keys() -> tuple[Key, ...]:
     """Every key in the order of the model: its leaves, and before those of a group within a group the group itself.
 
     Such a group may also be given whole, as an object; a leaf that is given beside it wins.
     """
+    return tuple(_keys(Settings, ()))
+
+
+def _keys(model: type[BaseModel], above: tuple[str, ...]) -> Iterator[Key]:
     for name, info in model.model_fields.items():
         path, inner = (*above, name), info.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             if above:
                 yield Key(path, "object", structured=True, secret=False, default="", meaning=info.description or "")
-            yield from keys(inner, path)
+            yield from _keys(inner, path)
             continue
         yield Key(
             path=path,

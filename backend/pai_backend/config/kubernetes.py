@@ -43,6 +43,12 @@ class KubernetesSettings(Model):
         description="Logs of running tasks that are followed at once; those of others are copied when they end. Each "
         "costs a connection, and an inotify instance of its node.",
     )
+    pod_events: bool = Field(
+        default=True,
+        description="Say in Events of pods (`kubectl describe pod`) where tasks were placed, what gangs wait for, and "
+        "why tasks are stopped. It needs `create` and `patch` of `events` in `events.k8s.io`; without that right there "
+        "are none, which the log says once.",
+    )
     namespace_per: NamespacePer = Field(
         default=NamespacePer.CLUSTER,
         description="`cluster`: all tasks are in `namespace`. `virtual-cluster` or `user`: those of each are in one of "

@@ -9,32 +9,26 @@ import base64
 import getpass
 import json
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import platformdirs
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from pai_backend.config.accounts import AccountSettings
+from pai_backend.config.api import ApiSettings
 from pai_backend.config.audit import AuditSettings
-from pai_backend.config.controller import ControllerSettings
+from pai_backend.config.engine import EngineSettings
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.jobs import JobSettings
-from pai_backend.config.jupyterhub import JupyterHubSettings
 from pai_backend.config.kubernetes import KubernetesSettings
-from pai_backend.config.metrics import MetricSettings
 from pai_backend.config.notifications import NotificationSettings
-from pai_backend.config.oidc import OidcSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.secret_text import SecretText
 from pai_backend.config.storage import StorageSettings
-from pai_backend.config.tls import TlsSettings
 from pai_backend.engine.providers import provider
 from pai_backend.model.base import Model
 from pai_backend.model.container_settings import ContainerSettings
-from pai_backend.model.labels import Labels, NodeRule, Taint
-from pai_backend.model.urls import is_http_url
+from pai_backend.model.labels import NodeRule
 
 
 class ProcessRole(StrEnum):
@@ -64,95 +58,6 @@ def _is_fernet_key(text: str) -> bool:
         return False
 
 
-class TokenSettings(Model):
-    """A bearer token and whom it stands for."""
-
-    user: str = Field(min_length=1, description="User the token stands for.")
-    token: SecretText = Field(min_length=16, description="The token, at least 16 characters.")
-    admin: bool = Field(default=False, description="May see and change the jobs of everyone.")
-
-
-class UserSettings(Model):
-    """A user who may sign in with a password."""
-
-    name: str = Field(min_length=1, description="Name of the user, unique.")
-    password_hash: SecretText | None = Field(
-        default=None, description="Argon2 hash of the password, as `python -m pai_backend hash-password` prints it."
-    )
-    admin: bool = Field(default=False, description="May see and change the jobs of everyone.")
-    email: str = Field(default="", description="Shown in the user's profile.")
-
-    @field_validator("password_hash")
-    @classmethod
-    def _is_a_hash(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not value.get_secret_value().startswith("$argon2"):
-            raise ValueError("must be an Argon2 hash; make one with `python -m pai_backend hash-password`")
-        return value
-
-
-class ApiSettings(Model):
-    """The HTTP API."""
-
-    host: str = Field(default="127.0.0.1", description="Address to listen on.")
-    port: int = Field(
-        default=0, ge=0, le=65535, description="Port to listen on; 0 means any free one, kept over restarts."
-    )
-    public_url: str | None = Field(
-        default=None, description="Base URL under which users reach the API, behind a proxy."
-    )
-    proxies: tuple[IPv4Network | IPv6Network, ...] = Field(
-        default=(),
-        description="Addresses or networks of proxies in front of the API, such as `10.0.0.7` or `10.1.0.0/16`. The "
-        "address in their `X-Forwarded-For` counts as the client's: guessed passwords lock out that address alone. The "
-        "header of other senders is ignored.",
-    )
-    token_file: Path | None = Field(
-        default=None,
-        description="File with the bearer token of `user`, made with mode 0600 when absent. "
-        "Default: `token` in the data directory.",
-    )
-    tokens: tuple[TokenSettings, ...] = Field(
-        default=(), description="More bearer tokens: a list of `{user, token, admin}`. Secret, so not a flag."
-    )
-    users: tuple[UserSettings, ...] = Field(
-        default=(),
-        description="Users who may sign in with a password: a list of `{name, password_hash, admin, email}`. "
-        "Administrators add others while the backend runs (`pai user add`). Secret, so not a flag.",
-    )
-    jupyterhub: JupyterHubSettings = Field(
-        default=JupyterHubSettings(), description="A JupyterHub that says whose its servers' tokens are."
-    )
-    oidc: OidcSettings = Field(default=OidcSettings(), description="A provider of OpenID Connect that signs users in.")
-    tls: TlsSettings = Field(default=TlsSettings(), description="The API by https, without a proxy in front.")
-    anonymous_v1_list: bool = Field(
-        default=False,
-        description="Whether REST v1 lists the jobs of all users without a token, as OpenPAI's does: names, owners and "
-        "states, and nothing else about them.",
-    )
-    requests_per_minute: int = Field(default=0, ge=0, description="Requests of one user in a minute; 0: no limit.")
-    lists_per_minute: int = Field(
-        default=0, ge=0, description="Requests of one user for job lists in a minute; 0: no limit."
-    )
-    submissions_per_hour: int = Field(default=0, ge=0, description="Jobs one user submits in an hour; 0: no limit.")
-    allowed_origins: tuple[str, ...] = Field(
-        default=(),
-        description="Origins besides our own whose pages may open WebSockets, e.g. `https://lab.example.org`.",
-    )
-    service_domain: str = Field(
-        default="localhost", min_length=1, description="Services answer at `<service alias>.<this domain>`."
-    )
-    max_document_bytes: int = Field(
-        default=1_048_576, ge=1024, le=1_048_576, description="Largest job document that is accepted, in bytes."
-    )
-
-    @field_validator("public_url")
-    @classmethod
-    def _is_an_address(cls, value: str | None) -> str | None:
-        if value and not is_http_url(value):
-            raise ValueError("must be a URL such as https://pai.example.org")
-        return value
-
-
 class PortSettings(Model):
     """Ports that tasks may get, on every machine."""
 
@@ -164,29 +69,6 @@ class PortSettings(Model):
         if self.last < self.first:
             raise ValueError("last must not be below first")
         return self
-
-
-class GpuSettings(Model):
-    """Simulated GPUs of a node."""
-
-    type: str = Field(min_length=1, description="SKU word, compared with a document's gpuType, e.g. TITANX.")
-    count: int = Field(ge=0, le=64, description="How many.")
-
-
-class NodeSettings(Model):
-    """A node of the local engine."""
-
-    name: str = Field(min_length=1, max_length=63, description="Name of the node, unique.")
-    simulated: bool = Field(default=True, description="A made-up node; false means this machine as it is detected.")
-    gpus: GpuSettings | None = Field(default=None, description="Simulated GPUs: `{type, count}`.")
-    gpu_indices: tuple[int, ...] | None = Field(
-        default=None, description="Of this machine as it is detected, GPUs with these numbers alone: `[0, 1]`."
-    )
-    cpus: int = Field(default=8, ge=1, description="CPUs that it offers.")
-    memory_mb: int = Field(default=16384, ge=1, description="MiB of memory that it offers.")
-    labels: Labels = Field(default={}, description="Labels, as on a node of Kubernetes: `{zone: a}`.")
-    taints: tuple[Taint, ...] = Field(default=(), description="Taints: a list of `{key, value, effect}`.")
-    schedulable: bool = Field(default=True, description="False: cordoned, so that nothing new starts there.")
 
 
 class ClusterSettings(Model):
@@ -236,79 +118,33 @@ class DebugSettings(Model):
     )
 
 
-class EngineSettings(Model):
-    """What runs tasks."""
+class ControllerSettings(Model):
+    """The controller's own port, for Prometheus and probes."""
 
-    kind: str = Field(
-        default="local",
-        description="`local`: processes on this machine. `containers`: containers on it, by Podman. `kubernetes`: pods "
-        "of a cluster. Or the name of an engine of an installed package.",
-    )
-    options: dict[str, Any] = Field(
-        default={}, description="Keys of an engine of an installed package, which says what they are."
-    )
-    nodes: tuple[NodeSettings, ...] = Field(
-        default=(),
-        description="Nodes: a list of `{name, simulated, gpus: {type, count}, gpu_indices, cpus, memory_mb, labels, "
-        "taints, schedulable}`. "
-        "None given: this machine with the GPUs it has.",
-    )
-    python: Path | None = Field(
-        default=None,
-        description="The Python of tasks on the local engine: a path. Each task reads its packages, and installs into "
-        "an environment of its own. None given: the one that runs the backend, Jupyter's where Jupyter starts it.",
-    )
-    hold_to_limits: bool = Field(
-        default=True,
-        description="Hold tasks of the local engine to their memoryMB, cpu and `most_processes` where the machine lets "
-        "the backend make control groups; the log says where it does not.",
-    )
-    most_processes: int = Field(
-        default=4096, ge=0, description="Processes and threads that one local task may have at once; 0: no limit."
-    )
-    accounts: AccountSettings = Field(
-        default=AccountSettings(),
-        description="Tasks of the local engine run as an account of their user. The backend must be root on Linux.",
-    )
-    trust_all_users: bool = Field(
-        default=False,
-        description="Without `accounts` tasks of the local engine run as one account, so any task can read the "
-        "database, its keys and the files of every user. A backend that knows several users then starts only where "
-        "this says that they all may.",
-    )
-    grace_s: float = Field(default=10, ge=0, description="Seconds between TERM and KILL when a task is stopped.")
-    orphans_keep_s: float = Field(
+    metrics_host: str = Field(default="127.0.0.1", description="Address to listen on for `metrics_port`.")
+    metrics_port: int = Field(
         default=0,
         ge=0,
-        description="Seconds after which a running task that the database does not know is ended; "
-        "0: only when an administrator ends it (`pai cluster orphans`).",
-    )
-    log_bytes: int = Field(
-        default=268_435_456,
-        ge=4096,
-        description="Bytes of a task's output after which its log is rotated (one old kept).",
-    )
-    keep_days: float = Field(
-        default=30,
-        ge=0,
-        description="Days that logs and working directories of finished tasks are kept; 0: no limit by age.",
-    )
-    keep_tasks: int = Field(
-        default=10_000, ge=0, description="Finished tasks whose logs and files are kept; 0: no limit by number."
-    )
-    keep_bytes: int = Field(
-        default=8_589_934_592,
-        ge=0,
-        description="Bytes of logs and files of finished tasks that are kept, the newest; 0: no limit by bytes.",
+        le=65535,
+        description="Port of the controller's `/metrics`, `/healthz` and `/readyz` over HTTP, without authentication: "
+        "its figures name virtual clusters and users. 0: none.",
     )
 
-    @model_validator(mode="after")
-    def _distinct_names(self) -> Self:
-        names = [node.name for node in self.nodes]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"has two nodes with the name {twice}")
-        return self
+
+class MetricSettings(Model):
+    """What tasks are seen to use, and when GPUs count as idle."""
+
+    sample_s: float = Field(
+        default=60,
+        ge=0.2,
+        description="Seconds between two looks at what running tasks use. 10,080 looks are kept of a task: a week of "
+        "them at one a minute.",
+    )
+    idle_gpus_s: float = Field(
+        default=7200,
+        ge=0,
+        description="Seconds for which GPUs of a job must do nothing before an event tells its owner; 0: never.",
+    )
 
 
 class Settings(Model):

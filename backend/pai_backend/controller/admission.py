@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 from pai_backend.controller.budgets import BudgetLook
 from pai_backend.model import budget
 from pai_backend.model.account import Account, Directory, is_granted
+from pai_backend.model.booking import Booking, in_force
 from pai_backend.model.budget import BudgetUse, Claim, Level
 from pai_backend.model.job import Job
+from pai_backend.model.text import NO_TEXT, Text, refused
 from pai_backend.model.vc_rules import KeptRules, breaches
 from pai_backend.store.announcements import Announcement
 
@@ -49,6 +51,8 @@ class Admission:
     settled: Mapping[str, Collection[str]] = field(default_factory=dict)
     rules: Mapping[str, KeptRules] = field(default_factory=dict)
     used_up: tuple[Claim, ...] = ()
+    bookings: tuple[Booking, ...] = ()
+    """Reservations that are not over, with their members."""
     _known: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def refusal(self, job: Job) -> str:
@@ -67,7 +71,9 @@ class Admission:
         """What the rules of its virtual cluster do not allow; empty: nothing."""
         kept = self.rules.get(job.spec.virtual_cluster)
         found = breaches(job.spec, kept.rules) if kept is not None else ()
-        return f"{_BREACH}: {found[0].message}. {found[0].hint}" if found else ""
+        if not found:
+            return NO_TEXT
+        return Text("not allowed any longer: {why}", why=refused(found[0].message, found[0].hint))
 
 
 def is_refusal(job: Job) -> bool:
@@ -76,16 +82,20 @@ def is_refusal(job: Job) -> bool:
 
 
 def _maintained(why: Announcement) -> str:
-    end = f"{why.until:%Y-%m-%d %H:%M} UTC" if why.until is not None else f"{why.by} ends it"
-    return f"{_MAINTENANCE} until {end}: {' '.join(why.text.split())[:_SHOWN]}"
+    said = " ".join(why.text.split())[:_SHOWN]
+    if why.until is None:
+        return Text("maintenance: no job starts until {user} ends it: {text}", user=why.by, text=said)
+    return Text("maintenance: no job starts until {time} UTC: {text}", time=f"{why.until:%Y-%m-%d %H:%M}", text=said)
 
 
 def _refusal(job: Job) -> str:
     """The sentence for a job whose user may not use its virtual cluster."""
     vc = job.spec.virtual_cluster
-    return (
-        f"{job.user} may not use the virtual cluster {vc} any more; it starts once an administrator or a manager of "
-        f"{vc} has granted that again"
+    return Text(
+        "{user} may not use the virtual cluster {vc} any more; it starts once an administrator or a manager of {vc} "
+        "has granted that again",
+        user=job.user,
+        vc=vc,
     )
 
 
@@ -113,7 +123,10 @@ class AdmissionWatch:
         rules = await self._store.vc_rules.all()
         budgets = await self._budgets.look(now, (directory.groups, admins))
         used_up = tuple(each.claim for each in budgets if each.level is Level.USED_UP)
-        self._told = Admission(maintenance, replace(directory, users=()), admins, self._settled, rules, used_up)
+        bookings = in_force(await self._store.bookings.all(), directory, now)
+        self._told = Admission(
+            maintenance, replace(directory, users=()), admins, self._settled, rules, used_up, bookings
+        )
         return self._told
 
     async def watch(self, tell: Callable[[Admission], None]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pai_backend.model.budget import Budget, BudgetUse, Level, near_text, window
+from pai_backend.model.budget import BudgetUse, Level, Resource, near_text, window
 from pai_backend.model.ids import JobUid
 from pai_backend.store.base import NewEvent
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FRESH = timedelta(seconds=10)
-"""The ledger is added up again after so long, or after a change of a budget or a membership."""
+"""The ledger is added up again after so long, or after a change of a budget, a price or a membership."""
 OLDEST = timedelta(seconds=45)
 """And at last after so long, where adding it up takes long."""
 SHARE = 20
@@ -37,8 +37,7 @@ class BudgetLook:
 
     def __init__(self, store: Store, timer: Callable[[], float] = time.monotonic) -> None:
         self._store, self._timer = store, timer
-        self._budgets: Sequence[Budget] = ()
-        self._members: object = None
+        self._seen: object = None
         self._looked: datetime | None = None
         self._fresh = FRESH
         self.uses: Sequence[BudgetUse] = ()
@@ -50,15 +49,16 @@ class BudgetLook:
         """
         budgets = await self._store.budgets.all()
         if not budgets:
-            self._budgets, self.uses = (), ()
+            self._seen, self.uses = None, ()
             return ()
-        same = budgets == self._budgets and members == self._members
-        if same and self._is_fresh(now):
+        is_paid = any(each.resource is Resource.MONEY for each in budgets)
+        seen = budgets, members, await self._store.prices.all() if is_paid else None
+        if seen == self._seen and self._is_fresh(now):
             return self.uses
         began = self._timer()
         self.uses = await self._store.budgets.uses(now)
         self._fresh = min(OLDEST, max(FRESH, timedelta(seconds=SHARE * (self._timer() - began))))
-        self._budgets, self._members, self._looked = budgets, members, now
+        self._seen, self._looked = seen, now
         return self.uses
 
     def _is_fresh(self, now: datetime) -> bool:

@@ -61,7 +61,8 @@ class DurationKeeper:
     async def look(self) -> float:
         """Look at all jobs once; seconds until the next look. Raises as :meth:`run`."""
         now = self._clock()
-        found = [(end_of(job, self._longest_run(job.virtual_cluster)), job) for job in self._tenure.jobs.values()]
+        jobs, bookings = self._tenure.jobs.values(), self._tenure.bookings
+        found = [(end_of(job, self._longest_run(job.virtual_cluster), bookings), job) for job in jobs]
         ends = [(end, job) for end, job in found if end is not None]
         await self._take_back({job.uid: end for end, job in ends}, now)
         near = [(end, job) for end, job in ends if end.at - notice(end) <= now]

@@ -14,10 +14,12 @@ from datetime import datetime
 
 from pai_backend.engine.base import Engine, EngineError, StartForbidden, StartRefused, TaskPlan
 from pai_backend.lifecycle.effects import Effect, Forget, Refresh, Start, Stop
+from pai_backend.lifecycle.engine_words import engine_said
 from pai_backend.lifecycle.events import JobEvent, TaskExited, TaskForgotten, Waiting
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import TaskExit
+from pai_backend.model.text import Text
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +130,8 @@ class Carrier:
                 reason = type(error).__name__ if isinstance(error, EngineError) else error
                 log.warning("cannot %s %s now, will try again: %s", verb, effect.uid, reason)
                 if isinstance(effect, Start):
-                    self._report(job_of(effect.uid), Waiting(f"the start is tried again: {error}"))
+                    why = Text("the start is tried again: {why}", why=engine_said(str(error)))
+                    self._report(job_of(effect.uid), Waiting(why))
                 return False
         return True
 

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from pai_backend.model.notification import Channel, News, Notice
-from pai_backend.store.notifications import Target
+from pai_backend.store.notifications import DeliveryTarget
 
 SHOWN = 20
 """Notices that a text has; of the others it says how many there are."""
@@ -68,7 +68,7 @@ def mail(to: str, sender: str, message: str, notices: Sequence[Notice], now: dat
     return made
 
 
-def posted(channel: Channel, target: Target, message: str, notices: Sequence[Notice], now: datetime) -> Posted:
+def posted(channel: Channel, target: DeliveryTarget, message: str, notices: Sequence[Notice], now: datetime) -> Posted:
     """The request of every channel but mail."""
     words = f"{subject(notices)}\n{text(notices)}" if len(notices) > 1 else notices[0].text
     match channel:
@@ -124,7 +124,7 @@ def _card(words: str) -> dict[str, Any]:
     return {"type": "message", "attachments": [{"contentType": kind, "content": {**card, "body": blocks}}]}
 
 
-def _feishu(target: Target, now: datetime) -> dict[str, str]:
+def _feishu(target: DeliveryTarget, now: datetime) -> dict[str, str]:
     """The time and the secret are the key, and what is signed is empty."""
     if not target.secret:
         return {}
@@ -133,7 +133,7 @@ def _feishu(target: Target, now: datetime) -> dict[str, str]:
     return {"timestamp": stamp, "sign": base64.b64encode(signed).decode()}
 
 
-def _dingtalk(target: Target, now: datetime) -> str:
+def _dingtalk(target: DeliveryTarget, now: datetime) -> str:
     if not target.secret:
         return target.to
     stamp = str(int(now.timestamp() * 1000))

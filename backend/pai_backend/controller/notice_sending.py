@@ -10,7 +10,7 @@ from typing import Protocol
 from pai_backend.controller.notice_bodies import JSON, mail, posted, refusal
 from pai_backend.controller.posting import Poster, PostFailed
 from pai_backend.model.notification import Channel
-from pai_backend.store.noticing import Message
+from pai_backend.store.noticing import NoticeMessage
 
 _LATER = (408, 425, 429)
 """Statuses below 500 that ask for another try."""
@@ -43,7 +43,7 @@ class NoticeSender:
     def __init__(self, poster: Poster, mailer: Mailer | None, clock: Callable[[], datetime]) -> None:
         self._poster, self._mailer, self._clock = poster, mailer, clock
 
-    async def send(self, message: Message, id_: str) -> None:
+    async def send(self, message: NoticeMessage, id_: str) -> None:
         """Send it once, under this identity. Raises NotSent."""
         if message.to.channel is not Channel.MAIL:
             await self._post(message, id_)
@@ -53,7 +53,7 @@ class NoticeSender:
             made = mail(message.target.to, self._mailer.sender, id_, message.notices, self._clock())
             await self._mailer.send(made)
 
-    async def _post(self, message: Message, id_: str) -> None:
+    async def _post(self, message: NoticeMessage, id_: str) -> None:
         channel = message.to.channel
         request = posted(channel, message.target, id_, message.notices, self._clock())
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pai_backend.controller.notice_sending import NoticeSender, NotSent
 from pai_backend.model.notification import notices
-from pai_backend.store.noticing import Failure, Message
+from pai_backend.store.noticing import DeliveryFailure, NoticeMessage
 
 if TYPE_CHECKING:
     from pai_backend.store.sql import Store
@@ -80,7 +80,7 @@ class Notifier:
                 task.cancel()
             await asyncio.gather(*going.values(), return_exceptions=True)
 
-    async def _deliver(self, message: Message) -> None:
+    async def _deliver(self, message: NoticeMessage) -> None:
         id_ = message.id
         if not id_:
             id_ = secrets.token_hex(16)
@@ -92,8 +92,8 @@ class Notifier:
         else:
             await self._store.notices.arrived(message.to.id, id_, self._clock(), self._epoch)
 
-    async def _settle(self, message: Message, id_: str, error: NotSent) -> None:
-        to, failed = message.to, Failure(id_, self._clock(), str(error))
+    async def _settle(self, message: NoticeMessage, id_: str, error: NotSent) -> None:
+        to, failed = message.to, DeliveryFailure(id_, self._clock(), str(error))
         log.info("a message to %s of %s did not arrive: %s", to.id, to.user, error)
         if error.final or message.tries + 1 >= MOST_TRIES:
             await self._store.notices.given_up(to.id, failed, self._epoch)

@@ -18,6 +18,7 @@ from pai_backend.lifecycle.events import JobEvent, Placed, Waiting
 from pai_backend.model.ids import JobUid, PortLease, TaskUid, slot_of
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
+from pai_backend.model.text import Text
 from pai_backend.scheduling.core.decision import Lease
 from pai_backend.scheduling.jobs.answers import Lack, Round, Waits
 from pai_backend.scheduling.jobs.placer import Placer
@@ -100,7 +101,10 @@ class Placing:
     def _taken(self, node: Node, need: Need) -> str:
         """Which of the ports that the task fixes another one has on the node's machine; empty for none."""
         lacking = self.placer.ledger.ports.lacking(node, need)
-        return f"port {lacking[0]} ({lacking[1]}) of {node.machine} is in use" if lacking is not None else ""
+        if lacking is None:
+            return ""
+        port, label = lacking
+        return Text("port {port} ({label}) of {machine} is in use", port=port, label=label, machine=node.machine)
 
     async def _with_ports(self, job: Job, unit: Unit, tasks: Sequence[Task], last: LastPlaces) -> PlacedUnit:
         busy: dict[str, set[int]] = {}
@@ -112,7 +116,7 @@ class Placing:
             for machine, ports in clashes.items():
                 busy.setdefault(machine, set()).update(ports)
         machines = ", ".join(sorted(busy))
-        raise NoPort(f"ports chosen on {machines} keep being taken by other programs")
+        raise NoPort(Text("ports chosen on {machines} keep being taken by other programs", machines=machines))
 
     async def _probe(self, decision: PlacedUnit) -> dict[str, set[int]]:
         wanted: dict[str, list[int]] = {}
@@ -197,8 +201,10 @@ class PassResult:
         news: list[JobEvent] = [Placed(self.placements)] if self.decisions else []
         if self.wait is not None:
             some = self.waiting < self.tasks and self.wait.lack is not Lack.KEPT
-            one_by_one = f"{self.waiting} of {self.tasks} tasks wait: " if some else ""
-            news.append(Waiting(f"{one_by_one}{self.wait.message}", self.reserved, self.put_off_s))
+            why = self.wait.message
+            if some:
+                why = Text("{waiting} of {all} tasks wait: {why}", waiting=self.waiting, all=self.tasks, why=why)
+            news.append(Waiting(why, self.reserved, self.put_off_s))
         return news
 
     def is_taken(self, job: Job | None) -> bool:

@@ -23,7 +23,7 @@ from pai_backend.controller.orphans import Orphans, is_unknown
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import PassResult, PassResults, Placing
 from pai_backend.controller.seen_nodes import SeenNodes
-from pai_backend.engine.base import Engine, TaskPlan
+from pai_backend.engine.base import Engine, TakesNotes, TaskPlan
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import open_effects
 from pai_backend.lifecycle.events import (
@@ -40,12 +40,15 @@ from pai_backend.lifecycle.events import (
     Waiting,
 )
 from pai_backend.lifecycle.history import claims_told, events_between
+from pai_backend.lifecycle.notes import stop_notes
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
+from pai_backend.model.booking import Booking
 from pai_backend.model.budget import BudgetUse
 from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
 from pai_backend.model.labels import NodeRule
+from pai_backend.model.text import Text
 from pai_backend.model.vc_rules import KeptRules
 from pai_backend.scheduling.jobs.history import History
 from pai_backend.scheduling.queue import Policy
@@ -129,6 +132,11 @@ class Reconciler:
     def vc_rules(self) -> Mapping[str, KeptRules]:
         """The rules of virtual clusters now."""
         return self._admission.rules
+
+    @property
+    def bookings(self) -> Sequence[Booking]:
+        """The reservations that are not over."""
+        return self._admission.bookings
 
     @property
     def budgets(self) -> Sequence[BudgetUse]:
@@ -238,9 +246,10 @@ class Reconciler:
         return events
 
     def _admit(self, found: Admission) -> None:
-        """From now on this is who may start, and the rules of virtual clusters hold."""
+        """From now on this is who may start, and the rules and reservations of virtual clusters hold."""
         self._admission = found
         self._placing.placer.set_policy(with_rules(self._of_settings, found.rules))
+        self._placing.placer.book(found.bookings)
 
     async def _unaccounted(self) -> list[tuple[JobUid, JobEvent]]:
         """Tasks stored as begun or kept that the engine did not list.
@@ -259,7 +268,7 @@ class Reconciler:
                     if recalled is not None:
                         found += [(job.uid, event) for event in job_events(recalled)]
                         continue
-                    message = "the engine no longer knows this task"
+                    message = Text("the engine no longer knows this task")
                     gone = TaskExit(code=None, reason="lost", message=message, causer=Causer.PLATFORM, at=self._clock())
                     found.append((job.uid, TaskExited(task.uid, gone)))
         return found
@@ -376,6 +385,9 @@ class Reconciler:
         if self._figures is not None:
             self._figures.changed(before, saved)
         self._fresh.add(saved.uid)
+        if isinstance(self._engine, TakesNotes):
+            for note in stop_notes(before, saved):
+                self._engine.note(note)
         already = set(open_effects(before))
         self._remember(saved)
         if saved.state.final and all(task.forgotten for task in saved.tasks):

@@ -8,6 +8,7 @@ elsewhere at once. After a while, or when the engine tells of a change of the no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -83,7 +84,9 @@ class SeenNodes:
         if node is None:
             return
         now, before = self._clock(), self._refusals.get(node.name)
-        others = inferred(node, need, self._placer.room.used(node.name))
+        others = inferred(
+            node, need, self._placer.room.used(node.name, need.gpu_type if is_apart(node, need) else None)
+        )
         if before is not None and before.stands:  # another task of the same gang, or one that was under way
             refusal = _Refusal(most(before.others, others), before.until, before.times)
         else:
@@ -101,18 +104,32 @@ class SeenNodes:
         self._placer.set_node(node)
 
 
+def is_apart(node: Node, need: Need) -> bool:
+    """Whether GPUs of the node are counted by type for this task: it has several, and the task asks for one of them."""
+    types = {gpu.type for gpu in node.gpus}
+    return len(types) > 1 and need.gpu_type in types
+
+
 def inferred(node: Node, need: Need, used: Free) -> Others:
     """The least that others hold where a task of this need, one of those that use so much together, was refused.
 
     Of a task with GPUs it was most likely GPUs that were missing, else CPUs.
     """
     if need.gpus:
-        return Others(gpus=max(0, min(len(node.gpus), len(node.gpus) - used[2] + 1)))
+        types = Counter(gpu.type for gpu in node.gpus)
+        there = types[need.gpu_type] if is_apart(node, need) else len(node.gpus)
+        gpus = max(0, min(there, there - used[2] + 1))
+        by_type = {**dict.fromkeys(types, 0), need.gpu_type: gpus} if is_apart(node, need) else {}
+        return Others(gpus=gpus, by_type=by_type)
     return Others(cpus=max(0, min(node.cpus, node.cpus - used[0] + 1)))
 
 
 def most(one: Others, other: Others) -> Others:
     """At least as much as either."""
+    types = {*one.by_type, *other.by_type}
     return Others(
-        cpus=max(one.cpus, other.cpus), memory_mb=max(one.memory_mb, other.memory_mb), gpus=max(one.gpus, other.gpus)
+        cpus=max(one.cpus, other.cpus),
+        memory_mb=max(one.memory_mb, other.memory_mb),
+        gpus=max(one.gpus, other.gpus),
+        by_type={name: max(one.by_type.get(name, 0), other.by_type.get(name, 0)) for name in types},
     )

@@ -22,6 +22,7 @@ from pai_backend.engine.use_series import UseSample, UseSeries, sampled
 from pai_backend.model.duration import duration_text
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Phase
+from pai_backend.model.text import Text
 from pai_backend.store.base import NewEvent
 
 if TYPE_CHECKING:
@@ -183,6 +184,10 @@ class UseSampler:
 
     def _event(self, gpus: int) -> NewEvent:
         idle_s = self._sampling.idle_gpus_s
-        have = "GPU has" if gpus == 1 else "GPUs have"
-        text = f"{gpus} {have} done nothing for {duration_text(round(idle_s))}. Stop the job if it does not need them."
+        time = duration_text(round(idle_s))
+        text = Text(
+            "{gpus} GPUs have done nothing for {time}. Stop the job if it does not need them.", gpus=gpus, time=time
+        )
+        if gpus == 1:
+            text = Text("1 GPU has done nothing for {time}. Stop the job if it does not need them.", time=time)
         return NewEvent("job.gpus-idle", {"gpus": gpus, "idle_s": idle_s, "text": text})

@@ -28,6 +28,7 @@ from pai_backend.launch.plan import environment
 from pai_backend.lifecycle.idleness import gpus_at_a_look, looks_believed, looks_between
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
+from pai_backend.model.text import Text, listed
 
 ANSWER_S = 5.0
 """Seconds for one server to answer; one that computes hard answers late."""
@@ -80,16 +81,18 @@ def servers(job: Job, task: Task, made: str) -> Iterator[Server]:
 async def activity(engine: Dialer, server: Server) -> Activity:
     """What a server says now. Raises Unread."""
     if server.token is None or server.base_url is None:
-        raise Unread("the token or address of its Jupyter server is only known to its command")
+        raise Unread(Text("the token or address of its Jupyter server is only known to its command"))
     try:
         async with asyncio.timeout(ANSWER_S):
             kernels = await _get(engine, server, "api/kernels")
             terminals = await _get(engine, server, "api/terminals", may_miss=True)
         last = [_time(each.get("last_activity")) for each in (*kernels, *terminals)]
     except (EngineError, OSError, TimeoutError, NoResponse) as error:
-        raise Unread(f"the Jupyter server of task {server.task.name} does not answer") from error
+        raise Unread(Text("the Jupyter server of task {task} does not answer", task=server.task.name)) from error
     except (ValueError, RecursionError, BadMessage) as error:
-        raise Unread(f"the Jupyter server of task {server.task.name} gives an unexpected answer") from error
+        raise Unread(
+            Text("the Jupyter server of task {task} gives an unexpected answer", task=server.task.name)
+        ) from error
     return Activity(any(each.get("execution_state") == "busy" for each in kernels), max(last, default=""))
 
 
@@ -118,7 +121,7 @@ async def _get(engine: Dialer, server: Server, path: str, *, may_miss: bool = Fa
             return []
         raise ValueError("no Jupyter")
     if response.status != 200:
-        raise Unread(f"the Jupyter server of task {server.task.name} rejects its known token")
+        raise Unread(Text("the Jupyter server of task {task} rejects its known token", task=server.task.name))
     listed = json.loads(body)
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise ValueError("no list")
@@ -216,9 +219,10 @@ class _Known:
         if not open_:
             return ""
         task, reading = next((pair for pair in open_ if pair[1] is not None and pair[1].unread), open_[0])
-        why = reading.unread if reading is not None and reading.unread else "it has not been checked yet"
-        more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
-        return f"{why} (task {task.name}{more})"
+        why = reading.unread if reading is not None and reading.unread else Text("it has not been checked yet")
+        return Text(
+            "{why} (task {tasks})", why=why, tasks=listed([task.name, *(each.name for each, _ in open_[1:])], 1)
+        )
 
 
 class GpuLooks:
@@ -234,7 +238,7 @@ class GpuLooks:
         if not tasks:
             return GpuSight(works=False)
         if self._meter is None:
-            return GpuSight(works=False, unread="this engine does not report it")
+            return GpuSight(works=False, unread=Text("this engine does not report it"))
         known = self._jobs.setdefault(job, _Known(looks_between(idle_timeout)))
         known.begin(tasks)
         if known.works:

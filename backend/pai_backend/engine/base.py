@@ -18,6 +18,7 @@ from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Node, Placement
 from pai_backend.model.plan import SshPlan as SshPlan
 from pai_backend.model.plan import TaskPlan as TaskPlan
+from pai_backend.model.task_note import TaskNote
 
 if TYPE_CHECKING:
     from pai_backend.engine.holding import ControllerClaim, EngineHolder
@@ -229,6 +230,15 @@ class Engine(Protocol):
 
     async def aclose(self) -> None:
         """Stop watching; running tasks go on."""
+        ...
+
+
+@runtime_checkable
+class TakesNotes(Protocol):
+    """What an engine is beside :class:`Engine` if administrators of what is below it see why its tasks are stopped."""
+
+    def note(self, note: TaskNote) -> None:
+        """Let them know. Returns at once, never fails, and promises nothing."""
         ...
 
 

@@ -115,14 +115,14 @@ Pairs = Iterator[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedVariables:
     """Variables that are the same for every task of a job, and patterns of those that had no room."""
 
     variables: dict[str, str]
     left_out: tuple[str, ...]
 
 
-def shared_environment(job: Job, default_fs_uri: str = "") -> Shared:
+def shared_environment(job: Job, default_fs_uri: str = "") -> SharedVariables:
     """The shared variables of ``job`` as it is placed now. Tasks without a placement have no address in them.
 
     Where two names meet (a role called "a_0" beside a role "a"), the earlier one stays.
@@ -136,7 +136,7 @@ def shared_environment(job: Job, default_fs_uri: str = "") -> Shared:
     left_out = fitting(families, min(taken, TOTAL_BYTES))
     kept = [family for name, family in families.items() if name not in left_out]
     table = first_wins(pair for family in kept for pair in family.items())
-    return Shared({**second_spellings(table), **table}, left_out)
+    return SharedVariables({**second_spellings(table), **table}, left_out)
 
 
 def first_wins(pairs: Pairs) -> dict[str, str]:

@@ -227,6 +227,7 @@ def build_plan(
         ssh=ssh,
         image_login=image_login,
         infiniband=role.infiniband,
+        pods=job.spec.kubernetes,
         inputs=where.inputs,
         outputs=where.outputs,
         keep_on_failure=job.spec.debug,

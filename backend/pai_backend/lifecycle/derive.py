@@ -18,6 +18,7 @@ from typing import Final
 from pai_backend.lifecycle.exits import explain
 from pai_backend.lifecycle.table import Happening, IllegalTransition, advance
 from pai_backend.model.job import Desired, Job, Phase, State, Task, TaskExit
+from pai_backend.model.text import Text, listed
 
 KEEP: Final = timedelta(seconds=604_800)
 """How long a task is kept unless configured otherwise. Source: OpenPAI v1, a week."""
@@ -47,10 +48,12 @@ def kept_sentence(job: Job) -> str:
     """Why the job is not over though nothing of it runs; empty when nothing is kept."""
     if not job.kept:
         return ""
-    more = f" and {len(job.kept) - 1} more" if len(job.kept) > 1 else ""
     until = min(task.kept_until for task in job.kept if task.kept_until is not None)
-    whom = f"task {job.kept[0].name}{more}"
-    return f"{whom} failed and is kept for debugging until {until:%Y-%m-%d %H:%M} UTC; release it with `pai release`"
+    return Text(
+        "task {tasks} failed and is kept for debugging until {until} UTC; release it with `pai release`",
+        tasks=listed([task.name for task in job.kept], 1),
+        until=f"{until:%Y-%m-%d %H:%M}",
+    )
 
 
 def _let_go(job: Job, task: Task, now: datetime) -> Task:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from pai_backend.lifecycle.engine_words import engine_said
 from pai_backend.model.job import Causer, ExitKind, TaskExit
+from pai_backend.model.text import NO_TEXT, Text, completed
 
 
 class Reaction(StrEnum):
@@ -47,12 +49,17 @@ class ExitClass:
     causer: Causer
     """Whom a retry is counted under."""
     kind: ExitKind
-    explanation: str
-    """One sentence for the user."""
-    remedy: str = ""
+    clause: Text
+    """What it means to the user, as a clause."""
+    remedy: Text = NO_TEXT
     """What the user can do, in a sentence; empty when there is nothing to do."""
     openpai: int | None = None
     """The number of the nearest class in OpenPAI's exit specification, when there is one."""
+
+    @property
+    def explanation(self) -> str:
+        """One sentence for the user."""
+        return f"{self.clause[0].upper()}{self.clause[1:]}."
 
     @property
     def reaction(self) -> Reaction:
@@ -82,13 +89,15 @@ BY_ITSELF: Final = frozenset({"exited", "signalled"})
 _USER, _PLATFORM, _RESOURCE = Causer.USER, Causer.PLATFORM, Causer.RESOURCE
 _TRANSIENT, _CONFLICT = ExitKind.TRANSIENT, ExitKind.TRANSIENT_CONFLICT
 _PERMANENT, _UNKNOWN = ExitKind.PERMANENT, ExitKind.UNKNOWN
-_LOG = "The end of its log says more."
-_ITS_OWN_DOING = "See whether its command ends processes, or removes files, that are not its own. " + _LOG
-_AGAIN = "Nothing to do: it is retried automatically and does not count as a retry."
+_LOG = Text("The end of its log says more.")
+_ITS_OWN_DOING = Text(
+    "See whether its command ends processes, or removes files, that are not its own. The end of its log says more."
+)
+_AGAIN = Text("Nothing to do: it is retried automatically and does not count as a retry.")
 
 RULES: Final = (
     Rule(
-        ExitClass("Stopped", _USER, _PERMANENT, "The task was asked to end.", "", -210),
+        ExitClass("Stopped", _USER, _PERMANENT, Text("the task was asked to end"), NO_TEXT, -210),
         reason="stopped",
     ),
     Rule(
@@ -96,7 +105,7 @@ RULES: Final = (
             "TaskLost",
             _PLATFORM,
             _TRANSIENT,
-            "The node, or the process that kept the task there, was lost.",
+            Text("the node, or the process that kept the task there, was lost"),
             _AGAIN,
             -1001,
         ),
@@ -107,8 +116,10 @@ RULES: Final = (
             "TaskVanished",
             _PLATFORM,
             _TRANSIENT,
-            "The platform's files or pod of the task were removed while it ran.",
-            "It is retried automatically; if this happens again, find out what removes the backend's files or pods.",
+            Text("the platform's files or pod of the task were removed while it ran"),
+            Text(
+                "It is retried automatically; if this happens again, find out what removes the backend's files or pods."
+            ),
             -101,
         ),
         reason="vanished",
@@ -118,9 +129,11 @@ RULES: Final = (
             "Preempted",
             _RESOURCE,
             _TRANSIENT,
-            "It was preempted by a job that comes first.",
-            "Nothing: it is run again by itself, free of charge, when there is room. "
-            "A higher priority class is preempted less.",
+            Text("it was preempted by a job that comes first"),
+            Text(
+                "Nothing: it is run again by itself, free of charge, when there is room. "
+                "A higher priority class is preempted less."
+            ),
             -101,
         ),
         reason="preempted",
@@ -130,8 +143,8 @@ RULES: Final = (
             "Evicted",
             _RESOURCE,
             _CONFLICT,
-            "Its node ran short of memory or disk and evicted it.",
-            "It is retried after a pause; ask for as much memory as it uses.",
+            Text("its node ran short of memory or disk and evicted it"),
+            Text("It is retried after a pause; ask for as much memory as it uses."),
             -1000,
         ),
         reason="evicted",
@@ -141,7 +154,7 @@ RULES: Final = (
             "Drained",
             _PLATFORM,
             _TRANSIENT,
-            "An administrator drained its node.",
+            Text("an administrator drained its node"),
             _AGAIN,
             -101,
         ),
@@ -152,8 +165,8 @@ RULES: Final = (
             "NodeRefused",
             _RESOURCE,
             _CONFLICT,
-            "Its node rejected it, most often because other pods had taken the space.",
-            "It is retried on another node; if all refuse it, ask the administrator what else runs there.",
+            Text("its node rejected it, most often because other pods had taken the space"),
+            Text("It is retried on another node; if all refuse it, ask the administrator what else runs there."),
         ),
         reason="refused",
     ),
@@ -162,8 +175,8 @@ RULES: Final = (
             "PortConflict",
             _PLATFORM,
             _TRANSIENT,
-            "Another program took one of its ports before it could.",
-            "Nothing to do: it is retried automatically on other ports and does not count as a retry.",
+            Text("another program took one of its ports before it could"),
+            Text("Nothing to do: it is retried automatically on other ports and does not count as a retry."),
             253,
         ),
         reason="port-conflict",
@@ -173,8 +186,8 @@ RULES: Final = (
             "OutOfMemory",
             _USER,
             _PERMANENT,
-            "It used more memory than it may, and the kernel ended it.",
-            "Ask for more with memoryMB, or use less.",
+            Text("it used more memory than it may, and the kernel ended it"),
+            Text("Ask for more with memoryMB, or use less."),
             -1200,
         ),
         reason="out-of-memory",
@@ -184,8 +197,8 @@ RULES: Final = (
             "DiskFull",
             _RESOURCE,
             _UNKNOWN,
-            "The disk of its node was full.",
-            "Free disk space there, or write less; then submit it again.",
+            Text("the disk of its node was full"),
+            Text("Free disk space there, or write less; then submit it again."),
         ),
         reason="disk-full",
     ),
@@ -194,8 +207,8 @@ RULES: Final = (
             "StorageExceeded",
             _USER,
             _PERMANENT,
-            "It filled more disk than a task may, and its node ended it.",
-            "Write less, or to a storage of the team.",
+            Text("it filled more disk than a task may, and its node ended it"),
+            Text("Write less, or to a storage of the team."),
         ),
         reason="storage-exceeded",
     ),
@@ -204,8 +217,10 @@ RULES: Final = (
             "DeadlineExceeded",
             _USER,
             _PERMANENT,
-            "It ran for longer than the cluster lets tasks run.",
-            "Save its state on the way and go on from there in another job, or ask the administrator for more time.",
+            Text("it ran for longer than the cluster lets tasks run"),
+            Text(
+                "Save its state on the way and go on from there in another job, or ask the administrator for more time."
+            ),
         ),
         reason="deadline-exceeded",
     ),
@@ -214,8 +229,8 @@ RULES: Final = (
             "InputFailed",
             _USER,
             _UNKNOWN,
-            "Its input could not be put in place, so its command was not run.",
-            "Check codeDir, outputDir and what may be read there; " + _LOG[0].lower() + _LOG[1:],
+            Text("its input could not be put in place, so its command was not run"),
+            Text("Check codeDir, outputDir and what may be read there; the end of its log says more."),
         ),
         reason="input-failed",
     ),
@@ -224,8 +239,8 @@ RULES: Final = (
             "ImagePullFailed",
             _USER,
             _UNKNOWN,
-            "Its image could not be fetched.",
-            "Check the name of the image, and the credentials of its registry.",
+            Text("its image could not be fetched"),
+            Text("Check the name of the image, and the credentials of its registry."),
         ),
         reason="image-pull-failed",
     ),
@@ -234,8 +249,8 @@ RULES: Final = (
             "SshBarrierTimeout",
             _USER,
             _UNKNOWN,
-            "The other tasks did not all answer by SSH in the time of sshbarrierTimeout.",
-            "See what the other tasks did; raise sshbarrierTimeout if they start slowly.",
+            Text("the other tasks did not all answer by SSH in the time of sshbarrierTimeout"),
+            Text("See what the other tasks did; raise sshbarrierTimeout if they start slowly."),
             249,
         ),
         reason="ssh-barrier",
@@ -245,8 +260,8 @@ RULES: Final = (
             "StartFailed",
             _PLATFORM,
             _UNKNOWN,
-            "The engine could not start it.",
-            "Correct what the message names, or ask the administrator.",
+            Text("the engine could not start it"),
+            Text("Correct what the message names, or ask the administrator."),
         ),
         reason="start-failed",
         causer_as_engine_says=True,
@@ -256,13 +271,13 @@ RULES: Final = (
             "StartForbidden",
             _USER,
             _PERMANENT,
-            "The cluster does not allow it to start as its document asks.",
-            "Change what the message names, or ask the administrator to allow it.",
+            Text("the cluster does not allow it to start as its document asks"),
+            Text("Change what the message names, or ask the administrator to allow it."),
         ),
         reason="start-forbidden",
     ),
     Rule(
-        ExitClass("Succeeded", _USER, ExitKind.SUCCESS, "The command succeeded.", "", 0),
+        ExitClass("Succeeded", _USER, ExitKind.SUCCESS, Text("the command succeeded"), NO_TEXT, 0),
         statuses=(0,),
     ),
     Rule(
@@ -270,8 +285,8 @@ RULES: Final = (
             "CommandNotExecutable",
             _USER,
             _PERMANENT,
-            "A file that the command names was found but may not be executed.",
-            "Make it executable with chmod +x, or name its interpreter, as in python FILE.",
+            Text("a file that the command names was found but may not be executed"),
+            Text("Make it executable with chmod +x, or name its interpreter, as in python FILE."),
         ),
         statuses=(126,),
     ),
@@ -280,8 +295,8 @@ RULES: Final = (
             "CommandNotFound",
             _USER,
             _PERMANENT,
-            "A program that the command names was not found.",
-            "Check its spelling and PATH, and that the image or machine has it.",
+            Text("a program that the command names was not found"),
+            Text("Check its spelling and PATH, and that the image or machine has it."),
             220,
         ),
         statuses=(127,),
@@ -291,8 +306,8 @@ RULES: Final = (
             "Interrupted",
             _USER,
             _UNKNOWN,
-            "Signal {signal} ended it or a program it waited for; the platform did not send it.",
-            "See in the command who sends signals, such as timeout or kill. " + _LOG,
+            Text("signal {signal} ended it or a program it waited for; the platform did not send it"),
+            Text("See in the command who sends signals, such as timeout or kill. The end of its log says more."),
             143,
         ),
         statuses=(129, 130, 131, 143),
@@ -302,9 +317,11 @@ RULES: Final = (
             "Killed",
             _USER,
             _UNKNOWN,
-            "Signal {signal} ended it or a program it waited for; the platform did not send it, "
-            "and most often the machine was short of memory.",
-            "Watch its memory, ask for more with memoryMB, or use less.",
+            Text(
+                "signal {signal} ended it or a program it waited for; the platform did not send it, "
+                "and most often the machine was short of memory"
+            ),
+            Text("Watch its memory, ask for more with memoryMB, or use less."),
             137,
         ),
         statuses=(137,),
@@ -314,8 +331,8 @@ RULES: Final = (
             "IllegalInstruction",
             _USER,
             _PERMANENT,
-            "It ran an instruction that this CPU does not have.",
-            "Use a build of the program for the CPU of the node.",
+            Text("it ran an instruction that this CPU does not have"),
+            Text("Use a build of the program for the CPU of the node."),
             132,
         ),
         statuses=(132,),
@@ -325,8 +342,8 @@ RULES: Final = (
             "BusError",
             _USER,
             _PERMANENT,
-            "It accessed memory that does not exist, most often because /dev/shm is full.",
-            "Ask for more with shmMB, or use fewer data-loading processes.",
+            Text("it accessed memory that does not exist, most often because /dev/shm is full"),
+            Text("Ask for more with shmMB, or use fewer data-loading processes."),
             135,
         ),
         statuses=(135,),
@@ -336,8 +353,8 @@ RULES: Final = (
             "ArithmeticError",
             _USER,
             _PERMANENT,
-            "It made an arithmetic error, such as a division by zero.",
-            "Correct the program. " + _LOG,
+            Text("it made an arithmetic error, such as a division by zero"),
+            Text("Correct the program. The end of its log says more."),
             136,
         ),
         statuses=(136,),
@@ -347,8 +364,8 @@ RULES: Final = (
             "BrokenPipe",
             _USER,
             _PERMANENT,
-            "It wrote to a pipe or connection that was closed.",
-            "See which program of the command ended early.",
+            Text("it wrote to a pipe or connection that was closed"),
+            Text("See which program of the command ended early."),
             141,
         ),
         statuses=(141,),
@@ -358,7 +375,7 @@ RULES: Final = (
             "Aborted",
             _USER,
             _UNKNOWN,
-            "It aborted, as programs do after a failed check.",
+            Text("it aborted, as programs do after a failed check"),
             _LOG,
             134,
         ),
@@ -369,8 +386,11 @@ RULES: Final = (
             "SegmentationFault",
             _USER,
             _UNKNOWN,
-            "It accessed invalid memory.",
-            "Most often libraries do not go together, or there is a bug in native code. " + _LOG,
+            Text("it accessed invalid memory"),
+            Text(
+                "Most often libraries do not go together, or there is a bug in native code. "
+                "The end of its log says more."
+            ),
             139,
         ),
         statuses=(139,),
@@ -379,11 +399,11 @@ RULES: Final = (
 """The table. Reasons come first: what the engine knows beats what a number suggests."""
 
 BY_SIGNAL: Final = ExitClass(
-    "EndedBySignal", _USER, _UNKNOWN, "Signal {signal} ended it; the platform did not send it.", _LOG, 255
+    "EndedBySignal", _USER, _UNKNOWN, Text("signal {signal} ended it; the platform did not send it"), _LOG, 255
 )
 """A signal that no rule names."""
 
-FAILED: Final = ExitClass("CommandFailed", _USER, _UNKNOWN, "The command reports failure.", _LOG, 255)
+FAILED: Final = ExitClass("CommandFailed", _USER, _UNKNOWN, Text("the command reports failure"), _LOG, 255)
 """Any other exit, such as status 1: only the program knows what it means."""
 
 SIGNALS: Final = {
@@ -414,7 +434,7 @@ def explain(exit_: TaskExit) -> ExitClass:
         found = replace(rule.of, causer=exit_.causer) if rule.causer_as_engine_says else rule.of
     if exit_.unexplained and found.kind.free:
         found = replace(found, kind=ExitKind.UNKNOWN, remedy=_ITS_OWN_DOING)
-    return replace(found, explanation=found.explanation.format(signal=_signal(exit_)))
+    return replace(found, clause=completed(found.clause, signal=_signal(exit_)))
 
 
 def explained(exit_: TaskExit) -> TaskExit:
@@ -423,20 +443,21 @@ def explained(exit_: TaskExit) -> TaskExit:
     To be done once, when the exit is first heard of.
     """
     meaning = explain(exit_)
-    said = exit_.message or _raw(exit_)
+    said = engine_said(exit_.message) if exit_.message else _raw(exit_)
     if exit_.reason == "stopped" or meaning.kind is ExitKind.SUCCESS:
         message = said
     else:
-        clause = meaning.explanation[0].lower() + meaning.explanation[1:].removesuffix(".")
-        message = f"{clause} ({said})"
+        message = Text("{clause} ({fact})", clause=meaning.clause, fact=said)
     return exit_.model_copy(update={"causer": meaning.causer, "message": message})
 
 
 def _raw(exit_: TaskExit) -> str:
     """The bare fact, for engines that say only that."""
     if exit_.code is None and exit_.signal is None:
-        return f"{exit_.reason}, exit status not known"
-    return f"exited with status {exit_.code}" if exit_.signal is None else f"ended by signal {_signal(exit_)}"
+        return Text("{reason}, exit status not known", reason=exit_.reason)
+    if exit_.signal is None:
+        return Text("exited with status {code}", code=exit_.code)
+    return Text("ended by signal {signal}", signal=_signal(exit_))
 
 
 def _signal(exit_: TaskExit) -> str:

@@ -27,6 +27,7 @@ from typing import Final
 from pai_backend.model.duration import duration_text
 from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.job import Job, Phase
+from pai_backend.model.text import Text, in_sentences
 
 MOST_NOTICE: Final = timedelta(minutes=10)
 _NOTICE_SHARE: Final = 4
@@ -38,6 +39,8 @@ _FEW_TASKS: Final = 16
 _SWEEPS: Final = 4
 _GPU_PAUSE: Final = timedelta(seconds=5)
 _BELIEVED_SHARE: Final = 2
+_READ: Final = {UseSource.KERNELS: Text("kernels"), UseSource.GPU: Text("gpu")}
+"""What may be unreadable, in words."""
 
 
 class Turn(StrEnum):
@@ -185,27 +188,33 @@ def idle_sentence(clock: IdleClock, timeout: timedelta) -> str:
 
 def warning_sentence(clock: IdleClock, timeout: timedelta) -> str:
     """What the owner is told: since when, until when, and what prevents it."""
-    unread = "".join(f" {word.value} could not be looked at: {why}." for word, why in clock.unread.items())
-    return (
-        f"Nothing has used this job since {clock.since:%Y-%m-%d %H:%M:%S} UTC. It is stopped at "
-        f"{stop_at(clock, timeout):%Y-%m-%d %H:%M:%S} UTC unless it is used before: type in a terminal, run a cell, "
-        f"open one of its services or let its GPUs work.{unread}"
+    said = Text(
+        "Nothing has used this job since {since} UTC. It is stopped at {stop} UTC unless it is used before: type in a "
+        "terminal, run a cell, open one of its services or let its GPUs work.",
+        since=f"{clock.since:%Y-%m-%d %H:%M:%S}",
+        stop=f"{stop_at(clock, timeout):%Y-%m-%d %H:%M:%S}",
     )
+    unread = [
+        Text("{what} could not be looked at: {why}.", what=_READ[what], why=why) for what, why in clock.unread.items()
+    ]
+    return in_sentences([said, *unread])
 
 
 def held_sentence(clock: IdleClock, timeout: timedelta) -> str:
     """What the owner of a job is told whose GPUs hold the clock."""
     since = clock.held_since if clock.held_since is not None else clock.looked_at
-    return (
-        f"Its GPUs could not be looked at since {since:%Y-%m-%d %H:%M:%S} UTC: {clock.unread.get(UseSource.GPU, '')}. "
-        f"They may work, so it is not stopped for being idle, whatever its idleTimeout of {_duration(timeout)} says; "
-        "stop it yourself when you no longer need it."
+    return Text(
+        "Its GPUs could not be looked at since {since} UTC: {why}. They may work, so it is not stopped for being idle, "
+        "whatever its idleTimeout of {timeout} says; stop it yourself when you no longer need it.",
+        since=f"{since:%Y-%m-%d %H:%M:%S}",
+        why=clock.unread.get(UseSource.GPU, ""),
+        timeout=_duration(timeout),
     )
 
 
 def stop_sentence(timeout: timedelta) -> str:
     """Why the job was stopped."""
-    return f"idle: nothing has used it for {_duration(timeout)}, its idleTimeout"
+    return Text("idle: nothing has used it for {timeout}, its idleTimeout", timeout=_duration(timeout))
 
 
 def _duration(timeout: timedelta) -> str:

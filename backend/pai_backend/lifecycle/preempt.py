@@ -13,11 +13,12 @@ from pai_backend.lifecycle.events import Displaced, Preempted
 from pai_backend.lifecycle.table import Happening, advance
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Phase, Task, TaskExit
+from pai_backend.model.text import Text
 
 
 def make_way(job: Job, event: Preempted) -> Job:
     """The job with these of its tasks asked to stop. Tasks that are over, or stop already, are left as they are."""
-    by = f"{event.by}, priority {event.priority}"
+    by = Text("{job}, priority {priority}", job=event.by, priority=event.priority)
     return _changed(job, event.uids, lambda task: _asked(task, by))
 
 
@@ -25,7 +26,7 @@ def as_preempted(task: Task, exit_: TaskExit) -> TaskExit:
     """The exit of a task, told as what it is when it was stopped to make way."""
     if not task.preempted_by or exit_.reason != "stopped":
         return exit_
-    return exit_.model_copy(update={"reason": "preempted", "message": f"preempted by {task.preempted_by}"})
+    return exit_.model_copy(update={"reason": "preempted", "message": Text("preempted by {by}", by=task.preempted_by)})
 
 
 def displaced(job: Job, event: Displaced) -> Job:
@@ -40,7 +41,7 @@ def displaced(job: Job, event: Displaced) -> Job:
     return _changed(job, event.uids, restated)
 
 
-def _asked(task: Task, by: str) -> Task:
+def _asked(task: Task, by: Text) -> Task:
     if not task.holds_place or task.phase is Phase.STOPPING:
         return task
     after = task.model_copy(update={"phase": advance(task.phase, Happening.STOP), "preempted_by": by})

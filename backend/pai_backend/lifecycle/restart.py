@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from pai_backend.model.job import Desired, Job, Phase, State, StopCause
+from pai_backend.model.text import NO_TEXT, Text
 
 
 def restarted(job: Job, at: datetime) -> Job:
@@ -21,7 +22,7 @@ def restarted(job: Job, at: datetime) -> Job:
             "restarting": True,
             "state": State.WAITING,
             "phase": Phase.QUEUED,
-            "why": "" if forgotten else "what is left of its last run is being removed",
+            "why": NO_TEXT if forgotten else Text("what is left of its last run is being removed"),
             "desired": Desired.START,
             "stop_reason": "",
             "stop_cause": StopCause.USER,

@@ -37,6 +37,7 @@ from pai_backend.model.job import (
     Verdict,
 )
 from pai_backend.model.spec import JobSpec, TaskRole
+from pai_backend.model.text import Text
 
 ALWAYS: Final = -2
 UNLIMITED: Final = -1
@@ -56,7 +57,7 @@ REFUSED: Final = "refused"
 LONG_RUN: Final = timedelta(minutes=10)
 """What ran for so long is not caught in a quick loop: its pauses start over. Source: Kubernetes' container back-off."""
 
-RESTARTED: Final = "restarted on request"
+RESTARTED: Final = Text("restarted on request")
 """Why a job that its user restarted has another attempt."""
 
 
@@ -141,13 +142,13 @@ def decide(job: Job) -> Verdict | None:
             return verdict
     limit = job.spec.kill_all_on_completed
     if limit and len(done) >= limit:
-        return _succeeded(f"{len(done)} tasks have completed")
-    return _succeeded("all tasks are done") if len(done) == len(job.tasks) else None
+        return _succeeded(Text("{number} tasks have completed", number=len(done)))
+    return _succeeded(Text("all tasks are done")) if len(done) == len(job.tasks) else None
 
 
 def stopped(reason: str, cause: StopCause) -> Verdict:
     """The verdict of a stop request."""
-    exit_ = JobExit(status=STOPPED_STATUS, message=reason or "stopped on request", cause=cause)
+    exit_ = JobExit(status=STOPPED_STATUS, message=reason or Text("stopped on request"), cause=cause)
     return Verdict(outcome=State.STOPPED, exit=exit_)
 
 
@@ -159,7 +160,7 @@ def _by_role(role: TaskRole, done: list[Task]) -> Verdict | None:
         return _failed(in_time[rule.min_failed - 1])
     succeeded = len(done) - len(failed)
     if rule.min_succeeded is not None and 1 <= rule.min_succeeded <= succeeded:
-        return _succeeded(f"{succeeded} of role {role.name} succeeded", role.name)
+        return _succeeded(Text("{number} of role {role} succeeded", number=succeeded, role=role.name), role.name)
     return None
 
 
@@ -169,7 +170,7 @@ def _ended_at(task: Task) -> datetime:
     return task.exit.at
 
 
-def _succeeded(message: str, role: str | None = None) -> Verdict:
+def _succeeded(message: Text, role: str | None = None) -> Verdict:
     return Verdict(outcome=State.SUCCEEDED, exit=JobExit(status=0, message=message, role=role))
 
 
@@ -179,7 +180,7 @@ def _failed(task: Task) -> Verdict:
     meaning = explain(task.exit)
     exit_ = JobExit(
         status=task.exit.status,
-        message=f"task {task.name}: {task.exit.message}",
+        message=Text("task {task}: {message}", task=task.name, message=task.exit.message),
         remedy=meaning.remedy,
         role=task.role,
         index=task.index,
@@ -232,7 +233,7 @@ def run_job_again(job: Job, verdict: Verdict, now: datetime) -> Job:
             **again,
             "retries": charge(job.retries, causer, kind),
             "backoff_until": now + pause if pause else None,
-            "why": f"retrying after: {verdict.exit.message}",
+            "why": Text("retrying after: {reason}", reason=verdict.exit.message),
         }
     )
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from pai_backend.lifecycle.derive import KEEP, derive, is_kept, let_go, released
 from pai_backend.lifecycle.effects import Effect, open_effects
+from pai_backend.lifecycle.engine_words import engine_said
 from pai_backend.lifecycle.events import (
     Displaced,
     JobEvent,
@@ -36,6 +37,7 @@ from pai_backend.lifecycle.table import Happening, IllegalTransition, advance
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Desired, Job, Phase, Task, TaskExit, Verdict
 from pai_backend.model.node import Placement
+from pai_backend.model.text import Text
 
 
 def step(job: Job, event: JobEvent, now: datetime, keep: timedelta = KEEP) -> tuple[Job, tuple[Effect, ...]]:
@@ -144,7 +146,7 @@ def _delayed(job: Job, uid: TaskUid, why: str) -> Job:
     task = job.task(uid)
     if task is None or task.phase not in (Phase.STARTING, Phase.PULLING):
         return job
-    return job.model_copy(update={"why": why})
+    return job.model_copy(update={"why": engine_said(why)})
 
 
 def _end(job: Job, uid: TaskUid, exit_: TaskExit, now: datetime, keep: timedelta) -> Job:
@@ -207,7 +209,7 @@ def _ask_to_stop(task: Task, now: datetime) -> Task:
         return task.model_copy(update={"phase": phase, "released_by": "stop"})
     if phase is Phase.STOPPING:
         return task.model_copy(update={"phase": phase})
-    never_started = TaskExit(code=None, reason="stopped", message="stopped before it was started", at=now)
+    never_started = TaskExit(code=None, reason="stopped", message=Text("stopped before it was started"), at=now)
     over: dict[str, object] = {"exit": never_started, "ended_at": now, "forgotten": True}
     return task.model_copy(update={"phase": phase, "backoff_until": None, "reserved": None, **over})
 

@@ -21,6 +21,7 @@ from typing import Final
 
 from pai_backend.model.duration import duration_text
 from pai_backend.model.rule_clock import UnderuseClock
+from pai_backend.model.text import Text, in_sentences
 from pai_backend.model.vc_rules import VcRules
 
 LEAST_GRACE: Final = timedelta(minutes=10)
@@ -126,19 +127,27 @@ def _told(clock: UnderuseClock, percent: float, rule: IdleRule, now: datetime, l
     """The clock with when the job is stopped, and the warning in words."""
     stop_at = now + left if rule.stops else None
     what = (
-        f"It is stopped at {stop_at:%Y-%m-%d %H:%M} UTC unless they work more until then."
+        Text("It is stopped at {time} UTC unless they work more until then.", time=f"{stop_at:%Y-%m-%d %H:%M}")
         if stop_at is not None
-        else "Stop it if it does not need them."
+        else Text("Stop it if it does not need them.")
     )
-    text = f"The GPUs of this job work {percent:.1f} % of the time on average, {_limit(rule)}. {what}"
+    mean = Text(
+        "The GPUs of this job work {percent} % of the time on average, {limit}.",
+        percent=f"{percent:.1f}",
+        limit=_limit(rule),
+    )
+    text = in_sentences([mean, what])
     return clock.model_copy(update={"stop_at": stop_at, "text": text})
 
 
 def stop_sentence(rule: IdleRule) -> str:
     """Why the job was stopped."""
-    return f"idle: its GPUs worked {_limit(rule)}"
+    return Text("idle: its GPUs worked {limit}", limit=_limit(rule))
 
 
-def _limit(rule: IdleRule) -> str:
-    window = duration_text(int(rule.window.total_seconds()))
-    return f"less than the {rule.below:g} % over {window} that its virtual cluster asks for"
+def _limit(rule: IdleRule) -> Text:
+    return Text(
+        "less than the {percent} % over {window} that its virtual cluster asks for",
+        percent=f"{rule.below:g}",
+        window=duration_text(int(rule.window.total_seconds())),
+    )

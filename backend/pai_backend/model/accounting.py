@@ -14,8 +14,9 @@ from enum import StrEnum
 
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
+from pai_backend.model.price import HOUR_US as HOUR_US
+from pai_backend.model.price import Prices
 
-HOUR_US = 3_600_000_000
 _US = timedelta(microseconds=1)
 
 
@@ -47,6 +48,7 @@ class By(StrEnum):
     """By what hours are told apart."""
 
     USER = "user"
+    GROUP = "group"
     VIRTUAL_CLUSTER = "vc"
     GPU_TYPE = "type"
     DAY = "day"
@@ -56,15 +58,26 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What came together: microseconds of one GPU, and of one CPU."""
+    """What came together: microseconds of one GPU, and of one CPU, and what these cost (``price``)."""
 
     gpu_us: int = 0
     cpu_us: int = 0
     stays: int = 0
     """Stays that touch the time; one that lasts over midnight counts on both days."""
+    cost: int = 0
 
     def __add__(self, other: Total) -> Total:
-        return Total(self.gpu_us + other.gpu_us, self.cpu_us + other.cpu_us, self.stays + other.stays)
+        return Total(
+            self.gpu_us + other.gpu_us,
+            self.cpu_us + other.cpu_us,
+            self.stays + other.stays,
+            self.cost + other.cost,
+        )
+
+
+NO_GROUPS = ("",)
+"""The groups of a user who is in none."""
+NO_PRICES = Prices()
 
 
 def stay_of(job: Job, task: Task) -> Stay | None:
@@ -107,20 +120,37 @@ def changes(seen: Job, job: Job) -> tuple[list[TaskUid], list[Stay]]:
 
 
 def totals(
-    periods: Iterable[Period], by: Sequence[By], begin: datetime, end: datetime
+    periods: Iterable[Period],
+    by: Sequence[By],
+    begin: datetime,
+    end: datetime,
+    *,
+    prices: Prices = NO_PRICES,
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Mapping[tuple[str, ...], Total]:
-    """What was held from ``begin`` until ``end``, told apart; what lasts is counted until ``end``. Days are UTC's."""
-    found: defaultdict[tuple[str, ...], Total] = defaultdict(Total)
+    """What was held from ``begin`` until ``end``, told apart; what lasts is counted until ``end``. Days are UTC's.
+
+    ``groups``: those of each user that is in any. By group, the hours of a user in several groups count in each.
+    """
+    found = defaultdict[tuple[str, ...], list[int]](lambda: [0, 0, 0, 0])
+    known = groups or {}
     for period in periods:
         since, until = max(period.began_at, begin), min(period.ended_at or end, end)
         if since >= until:
             continue
+        stay = period.stay
+        names = known.get(stay.user, NO_GROUPS) if By.GROUP in by else NO_GROUPS
         pieces = _days(since, until) if By.DAY in by else ((None, since, until),)
         for day, first, last in pieces:
             lasted = (last - first) // _US
-            key = tuple(_part(period.stay, each, day) for each in by)
-            found[key] += Total(period.stay.gpus * lasted, period.stay.cpus * lasted, 1)
-    return found
+            cost = prices.cost(stay.gpu_type, stay.gpus, stay.cpus, first, last)
+            for group in names:
+                sums = found[tuple([_part(stay, each, day, group) for each in by])]
+                sums[0] += stay.gpus * lasted
+                sums[1] += stay.cpus * lasted
+                sums[2] += 1
+                sums[3] += cost
+    return {key: Total(*sums) for key, sums in found.items()}
 
 
 def _days(since: datetime, until: datetime) -> Iterator[tuple[date, datetime, datetime]]:
@@ -131,10 +161,12 @@ def _days(since: datetime, until: datetime) -> Iterator[tuple[date, datetime, da
         since = midnight
 
 
-def _part(stay: Stay, by: By, day: date | None) -> str:
+def _part(stay: Stay, by: By, day: date | None, group: str) -> str:
     match by:
         case By.USER:
             return stay.user
+        case By.GROUP:
+            return group
         case By.VIRTUAL_CLUSTER:
             return stay.virtual_cluster
         case By.GPU_TYPE:

@@ -51,7 +51,7 @@ class AuditEvent:
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainLink:
     """A place in the chain: everything up to ``position`` is what ``hash`` stands for."""
 
     position: int = 0
@@ -86,7 +86,7 @@ def fields_of(event: AuditEvent) -> dict[str, object]:
     }
 
 
-def chained(events: Iterable[AuditEvent], head: Link) -> Iterator[AuditEvent]:
+def chained(events: Iterable[AuditEvent], head: ChainLink) -> Iterator[AuditEvent]:
     """The events with their positions and hashes, as they follow on ``head``."""
     before = head.hash
     for event, position in zip(events, count(head.position + 1), strict=False):

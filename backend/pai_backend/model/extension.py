@@ -16,6 +16,7 @@ from pydantic import Field
 
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels
+from pai_backend.model.pod_choice import PodChoice
 from pai_backend.model.text import NO_TEXT, Text
 
 
@@ -29,6 +30,7 @@ class FieldType(StrEnum):
     DURATION = "time"
     LABELS = "labels"
     SECRETS = "variable -> secret"
+    POD = "pod settings"
     ADDRESS = "workspace name"
     OBJECT = "object"
 
@@ -235,6 +237,17 @@ class JobFields(Model):
         default={},
         description="secretEnv of extras.jupyterPai: variable -> name of the user's secret that its value is.",
     )
+    kubernetes: Annotated[
+        PodChoice,
+        DocumentField(
+            "kubernetes",
+            FieldType.POD,
+            "On Kubernetes, of the pods of all tasks: `priorityClass`, `runtimeClass`, `serviceAccount` and "
+            "`imagePullSecrets`, as far as the [administrator allows](engine-kubernetes.md#choices-of-documents); "
+            "elsewhere it has no effect, which a warning says.",
+            "{priorityClass: batch, imagePullSecrets: [team-registry]}",
+        ),
+    ] = Field(default=PodChoice(), description="kubernetes of extras.jupyterPai: what is chosen of its pods.")
 
 
 class RoleFields(Model):

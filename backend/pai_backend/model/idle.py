@@ -9,6 +9,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from pai_backend.model.base import Model
+from pai_backend.model.wording import StoredText
 
 
 class UseSource(StrEnum):
@@ -49,7 +50,7 @@ class IdleClock(Model):
     kernels: Mapping[str, str] = Field(
         default={}, description="By Jupyter server: its own time of the last activity of a kernel or terminal."
     )
-    unread: Mapping[UseSource, str] = Field(
+    unread: Mapping[UseSource, StoredText] = Field(
         default={}, description="What could not be looked at the last time, and why."
     )
     held_since: datetime | None = Field(

@@ -14,6 +14,7 @@ from pai_backend.model.base import Model
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.model.spec import DocumentWarning, JobSpec
+from pai_backend.model.wording import KeepsWording, StoredText, UserText
 
 
 class State(StrEnum):
@@ -85,7 +86,7 @@ class ExitKind(StrEnum):
         return self in (ExitKind.TRANSIENT, ExitKind.TRANSIENT_CONFLICT)
 
 
-class TaskExit(Model):
+class TaskExit(KeepsWording):
     """How a task ended: as the engine saw it, and in words that ``lifecycle`` adds."""
 
     code: int | None = Field(default=None, description="Exit status 0..255, or None when a signal ended it.")
@@ -96,7 +97,7 @@ class TaskExit(Model):
         "ssh-barrier, out-of-memory, disk-full, storage-exceeded, deadline-exceeded, port-conflict, preempted, "
         "evicted, drained, refused, lost, vanished",
     )
-    message: str = Field(default="", description="One sentence for the user.")
+    message: UserText = Field(default="", description="One sentence for the user.")
     causer: Causer = Causer.USER
     unexplained: bool = Field(
         default=False, description="Something took the task away, and it may have been the task itself."
@@ -173,7 +174,7 @@ class Task(Model):
     reserved: Placement | None = Field(
         default=None, description="The place, without ports, that is kept for it while others are stopped there."
     )
-    preempted_by: str = Field(default="", description="Why it was asked to make way, in words; else empty.")
+    preempted_by: StoredText = Field(default="", description="Why it was asked to make way, in words; else empty.")
 
     @property
     def name(self) -> str:
@@ -191,11 +192,11 @@ class Task(Model):
         return self.placement is not None and self.phase not in (Phase.QUEUED, Phase.BACKING_OFF, Phase.ENDED)
 
 
-class JobExit(Model):
+class JobExit(KeepsWording):
     """Why the job as a whole ended: the task that decided it, or the stop request."""
 
     status: int
-    message: str
+    message: UserText
     remedy: str = Field(default="", description="What the user can do about a failure, in a sentence.")
     cause: StopCause | None = Field(default=None, description="Of a stopped job: who or what stopped it.")
     role: str | None = None
@@ -225,9 +226,9 @@ class Job(Model):
     tags: tuple[str, ...] = ()
     state: State = State.WAITING
     phase: Phase = Phase.QUEUED
-    why: str = Field(default="", description="Why it waits, in one sentence; empty when it does not.")
+    why: UserText = Field(default="", description="Why it waits, in one sentence; empty when it does not.")
     desired: Desired = Desired.START
-    stop_reason: str = ""
+    stop_reason: StoredText = ""
     stop_cause: StopCause = Field(default=StopCause.USER, description="Who or what asked it to stop, if it was asked.")
     attempt: int = 0
     retries: Retries = Retries()

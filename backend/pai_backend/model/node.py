@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pydantic import Field
 
 from pai_backend.model.base import Model
@@ -24,6 +26,13 @@ class Others(Model):
     cpus: int = Field(default=0, ge=0)
     memory_mb: int = Field(default=0, ge=0)
     gpus: int = Field(default=0, ge=0)
+    by_type: dict[str, int] = Field(
+        default={}, description="Of these GPUs, how many of each type; only of a node with GPUs of several types."
+    )
+
+    def gpus_of(self, gpu_type: str) -> int:
+        """GPUs of a type that they hold; all, where types are not told apart or this is none of the node's."""
+        return self.by_type.get(gpu_type, self.gpus)
 
 
 class Node(Model):
@@ -60,3 +69,6 @@ class Placement(Model):
     chain: str = Field(default="", description="The chain of these cells.")
     owned: str = Field(default="", description="Type of the quota cell that pays; empty when opportunistic.")
     displaced: bool = Field(default=False, description="It lost its claim on the quota and runs opportunistically.")
+    stops_by: datetime | None = Field(
+        default=None, description="When a reservation begins whose GPUs it may hold until then."
+    )

@@ -77,7 +77,7 @@ _ENDS: Final = {"SUCCEEDED": News.SUCCEEDED, "FAILED": News.FAILED, "STOPPED": N
 
 
 @dataclass(frozen=True)
-class Told:
+class NotifiedEvent:
     """An event of a job: all that news are made of. ``payload`` is what docs/events.md says."""
 
     job: str
@@ -91,12 +91,12 @@ class Told:
 class JobNews:
     """An event that may be news. ``earlier``: the job's states and retries before it, in their order."""
 
-    event: Told
+    event: NotifiedEvent
     name: str
     submitted_at: datetime
     notify: Sequence[str] = ()
     """The names that the document's ``jobStatusChangeNotification`` sets."""
-    earlier: Sequence[Told] = ()
+    earlier: Sequence[NotifiedEvent] = ()
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,11 @@ def _news(found: JobNews) -> tuple[News, ...]:
     return ()
 
 
-def _runs(event: Told) -> bool:
+def _runs(event: NotifiedEvent) -> bool:
     return event.type == "job.state" and (event.payload["state"], event.payload["phase"]) == ("RUNNING", "running")
 
 
-def _of_attempt(earlier: Sequence[Told]) -> Sequence[Told]:
+def _of_attempt(earlier: Sequence[NotifiedEvent]) -> Sequence[NotifiedEvent]:
     """Those since the last retry."""
     retries = [number for number, event in enumerate(earlier, 1) if event.type == "job.retry"]
     return earlier[retries[-1] :] if retries else earlier

@@ -8,6 +8,7 @@ from pai_backend.model.base import Model
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.labels import Toleration
 from pai_backend.model.node import Placement
+from pai_backend.model.pod_choice import PodChoice
 
 
 class PeerAccess(Model):
@@ -93,6 +94,7 @@ class TaskPlan(Model):
         default=(), repr=False, description="URIs of directories made before the command runs."
     )
     storages: tuple[TeamStorage, ...] = ()
+    pods: PodChoice = Field(default=PodChoice(), description="What its document chooses of its pod; not checked yet.")
     tolerations: tuple[Toleration, ...] = Field(
         default=(), description="Taints that tasks on nodes of this kind tolerate; for a cluster that asks for them."
     )

@@ -8,7 +8,6 @@ Source: Kubernetes documentation, "Pod Security Standards"; OpenPAI 1.8 for what
 from __future__ import annotations
 
 import contextlib
-import re
 from enum import StrEnum
 from ipaddress import ip_network
 from typing import Annotated, Literal, Self
@@ -17,6 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels, Toleration, is_label_key
+from pai_backend.model.pod_choice import AllowedChoices, ObjectName, PodChoice
 
 
 class Network(StrEnum):
@@ -92,7 +92,10 @@ class PodGpuSettings(Model):
     )
     resource: ResourceName = Field(default="nvidia.com/gpu", description="What the device plugin offers.")
     resources: dict[str, ResourceName] = Field(
-        default={}, description="The same for GPUs of one type, where it is another: `{MI300: amd.com/gpu}`."
+        default={},
+        description="The same for GPUs of one type, where it is another: `{MI300: amd.com/gpu}`. A node that offers "
+        "several of these has GPUs of several types, such as slices: `{MIG-1g: nvidia.com/mig-1g.10gb}`. "
+        "Add new ones at the end: the numbers of devices go by the order.",
     )
     variable: str = Field(
         default="NVIDIA_VISIBLE_DEVICES",
@@ -189,16 +192,6 @@ class FrontDoor(Model):
         return self
 
 
-def _object_name(name: str) -> str:
-    if not _OBJECT_NAME.fullmatch(name) or len(name) > 253:
-        raise ValueError("must be the name of an object of the cluster: lower case letters, digits, '-' and '.'")
-    return name
-
-
-_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-ObjectName = Annotated[str, AfterValidator(_object_name)]
-
-
 class VcPodSettings(Model):
     """What pods of the tasks of one virtual cluster have instead of what all have, or beside it."""
 
@@ -214,6 +207,7 @@ class VcPodSettings(Model):
     annotations: dict[str, str] = Field(
         default={}, description="More annotations; one of the same key replaces that of all."
     )
+    allowed: AllowedChoices = Field(default=AllowedChoices(), description="What documents may choose beside that.")
 
 
 class PodSettings(Model):
@@ -276,6 +270,12 @@ class PodSettings(Model):
     grace_s: int = Field(default=30, ge=0, description="Seconds between TERM and KILL when another client ends a pod.")
     labels: Labels = Field(default={}, description="More labels of all pods.")
     annotations: dict[str, str] = Field(default={}, description="More annotations of all pods.")
+    allowed: AllowedChoices = Field(
+        default=AllowedChoices(),
+        description="What documents may choose in `extras.jupyterPai.kubernetes`, by name: "
+        "`{priority_classes: [batch], runtime_classes: [], service_accounts: [], image_pull_secrets: []}`. "
+        "What is not listed is refused at submission.",
+    )
     by_vc: dict[str, VcPodSettings] = Field(
         default={},
         description="Classes, account, Secrets, labels and annotations of the pods of virtual clusters, "
@@ -294,6 +294,17 @@ class PodSettings(Model):
                 "image_pull_secrets": tuple(dict.fromkeys((*self.image_pull_secrets, *own.image_pull_secrets))),
                 "labels": {**self.labels, **own.labels},
                 "annotations": {**self.annotations, **own.annotations},
+                "allowed": self.allowed.beside(own.allowed),
+            }
+        )
+
+    def chosen(self, choice: PodChoice) -> PodSettings:
+        """The settings for the pods of a document that chooses so, which was checked (``allowed.refused``)."""
+        fields = ("priority_class", "runtime_class", "service_account")
+        return self.model_copy(
+            update={
+                **{field: value for field in fields if (value := getattr(choice, field))},
+                "image_pull_secrets": tuple(dict.fromkeys((*self.image_pull_secrets, *choice.image_pull_secrets))),
             }
         )
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from pai_backend.model.base import Model
+from pai_backend.model.wording import StoredText
 
 
 class EndWarned(Model):
@@ -14,7 +15,7 @@ class EndWarned(Model):
 
     attempt: int
     ends_at: datetime
-    text: str = Field(default="", description="The warning; empty: the end has moved away again.")
+    text: StoredText = Field(default="", description="The warning; empty: the end has moved away again.")
 
 
 class UnderuseClock(Model):
@@ -24,4 +25,4 @@ class UnderuseClock(Model):
     counted_from: datetime = Field(description="What was measured before does not count.")
     warned_at: datetime | None = Field(default=None, description="When its owner was warned.")
     stop_at: datetime | None = Field(default=None, description="When it is stopped if nothing changes; null: never.")
-    text: str = Field(default="", description="The warning; empty: there is none.")
+    text: StoredText = Field(default="", description="The warning; empty: there is none.")

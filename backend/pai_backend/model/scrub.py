@@ -20,6 +20,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
+from pai_backend.model.text import Text, with_each
+
 SHORTEST = 4
 """Bytes of the shortest value that is looked for: shorter ones are parts of ordinary words and numbers."""
 
@@ -114,8 +116,17 @@ class Scrubber:
         return work.feed(data) + work.end()
 
     def text(self, text: str) -> str:
-        """A message, scrubbed; has one ``*`` for each byte of UTF-8 that it hides."""
-        return self.whole(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        """A message, scrubbed; has one ``*`` for each byte of UTF-8 that it hides.
+
+        It keeps its template unless a secret is in that, or reaches over the end of an argument.
+        """
+        covered = self.whole(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        if covered == text:
+            return text
+        if isinstance(text, Text):
+            made = with_each(text, self.text)
+            return made if made == covered else covered
+        return covered
 
 
 class Scrubbing:

@@ -36,6 +36,8 @@ class Cause(StrEnum):
     """GPUs are kept for others that come first."""
     FRAGMENTED = "fragmented"
     """Enough is free, but scattered over too many nodes."""
+    BOOKED = "booked"
+    """GPUs are reserved for a time, by a manager of the virtual cluster."""
     PRIORITY = "priority"
     """Groups of the same or a higher priority hold what it needs."""
     AHEAD = "ahead"
@@ -96,6 +98,17 @@ class CapReached(Model):
     never: bool = Field(default=False, description="The group alone exceeds it.")
 
 
+class BookedFor(Model):
+    """A reservation that a group has to leave room for."""
+
+    name: str
+    gpus: int
+    gpu_type: str = ""
+    begins: datetime
+    ends: datetime
+    whom: str = Field(default="", description="Users and groups that it is for; empty: all of the virtual cluster.")
+
+
 class ChangeKind(StrEnum):
     """One thing to do differently."""
 
@@ -104,6 +117,8 @@ class ChangeKind(StrEnum):
     FEWER = "fewer-tasks"
     SMALLER = "smaller-tasks"
     OPPORTUNISTIC = "opportunistic"
+    SHORTER = "max-duration"
+    """Let the job end before a reservation begins."""
     ANYWHERE = "anywhere"
     """Do not ask for one cell that contains its tasks."""
     DROP_LABEL = "drop-label"
@@ -123,7 +138,9 @@ class Change(Model):
     member: int = Field(default=0, description="fewer-tasks, smaller-tasks: which member of the group, from 0.")
     role: str = Field(default="", description="fewer-tasks, smaller-tasks: the task role that the member is.")
     before: int = Field(default=0, description="fewer-tasks: tasks now; smaller-tasks: GPUs of a task now.")
-    after: int = Field(default=0, description="The most of them with which it starts.")
+    after: int = Field(
+        default=0, description="The most of them with which it starts; max-duration: the longest time, in seconds."
+    )
     nodes: tuple[str, ...] = Field(default=(), description="drop-label, tolerate, uncordon: the nodes it opens.")
     detail: str = Field(default="", description="drop-label: key=value; tolerate: the taint; anywhere: the cell type.")
 
@@ -166,6 +183,7 @@ class Waiting(Model):
     lacks: tuple[Lack, ...] = ()
     put_off_s: int = Field(default=0, description="By how much the order of the queue puts off its turn.")
     cap: CapReached | None = None
+    booked: BookedFor | None = Field(default=None, description="booked: the reservation.")
     position: int = Field(default=0, description="Place in the queue of its virtual cluster, from 1.")
     waiting: int = Field(default=0, description="How many wait in that queue.")
     overtaken: int = Field(default=0, description="Later groups that started while it was first.")

@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pai_backend.config.settings import NodeSettings, ProcessRole, Settings
+from pai_backend.config.engine import NodeSettings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.engine.providers import EngineProvider, Host, JobOwner, provider
 from pai_backend.model.errors import Unavailable
 from pai_backend.platform.disk_reserve import DiskReserve

@@ -18,6 +18,7 @@ from pai_backend.engine.base import (
     NodeGone,
     NodeSeen,
     Records,
+    TakesNotes,
     TaskPlan,
     TaskSeen,
     TaskUse,
@@ -27,6 +28,7 @@ from pai_backend.engine.holding import ControllerClaim, EngineHolder
 from pai_backend.engine.images import ImageStore, KeepsImages
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
+from pai_backend.model.task_note import TaskNote
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -132,6 +134,11 @@ class NodeCachingEngine:
     async def start(self, plan: TaskPlan) -> None:
         """As the engine."""
         await self._engine.start(plan)
+
+    def note(self, note: TaskNote) -> None:
+        """As the engine, if it takes notes."""
+        if isinstance(self._engine, TakesNotes):
+            self._engine.note(note)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """As the engine."""

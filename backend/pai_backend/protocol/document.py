@@ -19,12 +19,12 @@ from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
 from pai_backend.model.text import Text
 from pai_backend.model.user_secret import SecretUse
-from pai_backend.protocol import extension, v1, v2, yaml_trouble
+from pai_backend.protocol import extension, v1, v2
 from pai_backend.protocol.diagnose import SyntaxTrouble
 from pai_backend.protocol.fields import Path, Reader
-from pai_backend.protocol.locate import Flaw, Node, locate
+from pai_backend.protocol.locate import locate
 from pai_backend.protocol.own_fields import SECRET_ENV
-from pai_backend.protocol.position import BOM, Positions, printable
+from pai_backend.protocol.tree import BOM, Flaw, Node, Positions, printable
 from pai_backend.protocol.yaml_tree import YamlBudget, YamlStop, build
 
 MAX_DOCUMENTS: Final = 32
@@ -36,6 +36,9 @@ _FIRST_MARKER = re.compile(r"\ufeff?(---|\.\.\.)(?=[ \t\r\n]|\Z)")
 _BLANK = re.compile(r"(?:[ \t]*+(?>#[^\r\n]*+|)(?:[\r\n]++|\Z)|)*+")
 _DIRECTIVE = re.compile(r"%([^\r\n]*+)(?:\r\n?|\n|\Z)")
 _VERSION = re.compile(r"YAML[ \t]+1\.[0-9]{1,3}[ \t]*+(?:#.*+)?")
+_UNREADABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # YAML 1.2, section 5.1, c-printable
+)
 _JOB_LINE = re.compile(r"""(?:\A|(?<=[\r\n]))(?:["']?)type(?:["']?)[ \t]*+:[ \t]*+(?:["']?)job\b""")
 
 
@@ -77,7 +80,7 @@ class Stream:
 def locate_yaml(text: str) -> Stream:
     """Read ``text``; never raises, whatever the text."""
     positions = Positions(text)
-    trouble = yaml_trouble.character(text)
+    trouble = _forbidden_character(text)
     if trouble is not None:
         return Stream(None, [_flaw(trouble)], positions)
     flaws: list[Flaw] = []
@@ -93,6 +96,16 @@ def locate_yaml(text: str) -> Stream:
         if budget.nodes < 0:
             return Stream(None, part.flaws, positions)
     return _chosen(text, [part for part in parts if part.flaws or not part.is_empty()], positions)
+
+
+def _forbidden_character(text: str) -> SyntaxTrouble | None:
+    """The first character of ``text`` that no YAML document may hold, or None."""
+    found = _UNREADABLE.search(text)
+    if found is None:
+        return None
+    at = found.start()
+    message = Text("the character U+{code}, which YAML does not allow", code=format(ord(text[at]), "04X"))
+    return SyntaxTrouble(at, message, Text('Remove it, or write it as an escape in double quotes: "\\x1b".'))
 
 
 def _chosen(text: str, parts: list[_Part], positions: Positions) -> Stream:

@@ -18,8 +18,8 @@ from pai_backend.model.text import Text
 from pai_backend.protocol import own_fields, v2_extras
 from pai_backend.protocol.field_table import Field, FieldKind, Table
 from pai_backend.protocol.fields import Members, Path, Reader
-from pai_backend.protocol.locate import Node
 from pai_backend.protocol.own_fields import KEY, MAX_NAME, read_fields, read_job_fields
+from pai_backend.protocol.tree import Node
 from pai_backend.protocol.v1_ports import LAST_PORT, Ranges
 
 MEANT_IN_V2: Final = v2_extras.READ | {KEY}

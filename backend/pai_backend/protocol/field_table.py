@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from pai_backend.model.text import NO_TEXT, Text
-from pai_backend.protocol.locate import Node
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import Node, shown
 
 _LONGEST_NAME: Final = 40
 """Characters of a key that is compared with the known ones."""

@@ -14,10 +14,9 @@ from typing import Final
 from pai_backend.model.errors import Bug, Fault
 from pai_backend.model.spec import DocumentWarning
 from pai_backend.model.text import NO_TEXT, Text
-from pai_backend.protocol import scalars
+from pai_backend.protocol import tree
 from pai_backend.protocol.field_table import Field, FieldKind, Table, kind_of, likely, remedy_of
-from pai_backend.protocol.locate import Flaw, Node, Unreadable
-from pai_backend.protocol.position import PathStep, Positions, path_text, shown
+from pai_backend.protocol.tree import Flaw, Node, PathStep, Positions, Unreadable, path_text, shown
 
 MAX_REPORTED: Final = 100
 """Faults and warnings listed at most, each; the last one then says how many more there are."""
@@ -27,7 +26,7 @@ MAX_KEPT: Final = 200
 
 Path = tuple[PathStep, ...]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_NUMBER_TEXT = re.compile(scalars.NUMBER)
+_NUMBER_TEXT = re.compile(tree.NUMBER)
 
 
 class Reader:
@@ -256,7 +255,7 @@ class Reader:
 
     def _integer(self, value: int | str, node: Node, path: Path, name: str, rule: Field) -> int | None:
         if isinstance(value, str):
-            number = scalars.number(value, node.at) if _NUMBER_TEXT.fullmatch(value) else None
+            number = tree.number(value, node.at) if _NUMBER_TEXT.fullmatch(value) else None
             if not isinstance(number, int):
                 message = Text(
                     "{name} must be {kind}, not {given}", name=name, kind=rule.kind.value, given=kind_of(node)

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pai_backend.model.text import Text
-from pai_backend.protocol import diagnose, scalars
+from pai_backend.protocol import diagnose, tree
 from pai_backend.protocol.diagnose import SyntaxTrouble
-from pai_backend.protocol.position import BOM, PathStep, Positions
+from pai_backend.protocol.tree import BOM, MAX_DEPTH, MAX_FLAWS, UNREADABLE, Flaw, Node, PathStep, Positions, Unreadable
 
-MAX_DEPTH: Final = 64
 MAX_BRACKETS: Final = 6_000
 """Objects and lists, dearer to read than other values; a thousand roles with two ports each have 4 000."""
 MAX_VALUES: Final = 25_000
@@ -27,8 +26,6 @@ MAX_VALUES: Final = 25_000
 
 A text with escapes counts twice, because it is twice as dear to read.
 """
-MAX_FLAWS: Final = 100
-"""Reading stops here: beyond it the faults are no longer about what the author wrote."""
 
 # Atomic groups and possessive repeats: a long run of comments must not make the match try its pieces twice. A repeated
 # group ends with an empty alternative, here and in the other readers, because Python 3.11.2 needs it (gh-106052).
@@ -37,7 +34,7 @@ _PLAIN = r"[^\"\\\x00-\x08\x0a-\x1f]*+"
 _CHARS = rf'{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN}|)*+'
 _GAP = re.compile(_SPACE)
 _END = r"(?![\w.+$-])"
-_SCALAR = rf'(?:"({_CHARS})"|({scalars.NUMBER}){_END}|(true|false|null){_END})'
+_SCALAR = rf'(?:"({_CHARS})"|({tree.NUMBER}){_END}|(true|false|null){_END})'
 _VALUE = rf"(?:{_SCALAR}(?:{_SPACE}([,\]}}]))?|[\[{{])"
 _MEMBER = re.compile(rf'{_SPACE}"({_CHARS})"{_SPACE}:{_SPACE}{_VALUE}')
 _ITEM = re.compile(rf"{_SPACE}(){_VALUE}")
@@ -47,43 +44,6 @@ _NEXT = re.compile(rf"{_SPACE}([,\]}}])")
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _decoded = json.JSONDecoder(strict=False).raw_decode  # strict would refuse a tab inside a text, which is harmless
 _NO_KEY = ""  # in the trail of an object while its key is not known
-
-
-class Unreadable:
-    """The value of a node whose text was faulty; the fault is already recorded."""
-
-
-UNREADABLE: Final = Unreadable()
-
-Plain = str | int | float | bool | None
-Value = Plain | Unreadable | list["Node"] | dict[str, "Node"]
-
-
-@dataclass(slots=True)
-class Node:
-    """A value and where it starts; ``key_at`` is where its key starts when it is a member of an object."""
-
-    value: Value
-    at: int
-    key_at: int = -1
-
-    def plain(self) -> object:
-        """The value as JSON has it, without places."""
-        if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
-        if isinstance(self.value, dict):
-            return {key: node.plain() for key, node in self.value.items()}
-        return self.value
-
-
-@dataclass(frozen=True)
-class Flaw:
-    """A fault of the JSON itself, or what is passed over: where, inside what, what to do."""
-
-    path: tuple[PathStep, ...]
-    at: int
-    message: Text
-    hint: Text
 
 
 @dataclass(frozen=True)
@@ -284,12 +244,12 @@ class _Scanner:
         """The string with escapes that starts at ``at`` and was passed."""
         self.values += 1
         value: str = _decoded(self.text, at)[0]
-        trouble = scalars.content(value, at)
+        trouble = tree.content(value, at)
         return value if trouble is None else self._report(replace(trouble, resume=self.pos))
 
     def _number(self, raw: str, at: int) -> int | float | Unreadable:
         """The number that starts at ``at`` and was passed."""
-        number = scalars.number(raw, at)
+        number = tree.number(raw, at)
         return number if not isinstance(number, SyntaxTrouble) else self._report(replace(number, resume=self.pos))
 
     def _faulty_member(self, opened_at: int) -> tuple[str | None, Node, str | None]:

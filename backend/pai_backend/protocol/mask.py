@@ -17,8 +17,8 @@ from pai_backend.model import tags
 from pai_backend.model.errors import DocumentError
 from pai_backend.protocol.document import MAX_BYTES, MAX_DOCUMENTS, read_document
 from pai_backend.protocol.locate import locate
-from pai_backend.protocol.position import BOM
 from pai_backend.protocol.spans import Span, of_json, of_yaml
+from pai_backend.protocol.tree import BOM
 from pai_backend.protocol.v2 import PASSWORDS
 
 MASK: Final = '"******"'

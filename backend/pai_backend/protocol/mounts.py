@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pai_backend.model.spec import StorageMount
 from pai_backend.model.text import Text
 from pai_backend.protocol.fields import Path
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import shown
 from pai_backend.protocol.v2_prerequisites import Reading
 
 

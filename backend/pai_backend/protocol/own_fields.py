@@ -14,12 +14,13 @@ from pai_backend.model import address, user_secret
 from pai_backend.model.duration import UNITS, duration_text
 from pai_backend.model.extension import DocumentField, FieldType, document_fields
 from pai_backend.model.labels import KEY_RULE, VALUE_RULE, is_label_key, is_label_value
+from pai_backend.model.pod_choice import FIELDS as POD_FIELDS
+from pai_backend.model.pod_choice import NAME_RULE, PodChoice, is_object_name
 from pai_backend.model.spec import JobSpec
 from pai_backend.model.text import Text
 from pai_backend.protocol.field_table import Field, FieldKind, Table, kind_of
 from pai_backend.protocol.fields import Members, Path, Reader
-from pai_backend.protocol.locate import Node, Unreadable
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import Node, Unreadable, shown
 from pai_backend.protocol.variables import check_variable
 
 KEY: Final = "jupyterPai"
@@ -59,7 +60,7 @@ def _rule(row: DocumentField) -> Field:
             return Field(FieldKind.INTEGER) if row.low is None else Field(FieldKind.INTEGER, low=row.low)
         case FieldType.FLAG | FieldType.DURATION:
             return Field(FieldKind.ANY)
-        case FieldType.LABELS | FieldType.SECRETS | FieldType.OBJECT:
+        case FieldType.LABELS | FieldType.SECRETS | FieldType.POD | FieldType.OBJECT:
             return Field(FieldKind.OBJECT)
 
 
@@ -114,8 +115,18 @@ def written_fields(spec: JobSpec) -> dict[str, Any]:
         value = getattr(spec, attribute)
         is_in_extras = row.in_extras and spec.extras.get(row.name) is not None
         if value != JobSpec.model_fields[attribute].default and not is_in_extras:
-            written[row.name] = duration_text(value) if row.type is FieldType.DURATION else value
+            written[row.name] = _written(row, value)
     return written
+
+
+def _written(row: DocumentField, value: Any) -> Any:
+    match row.type:
+        case FieldType.DURATION:
+            return duration_text(value)
+        case FieldType.POD:
+            return value.written()
+        case _:
+            return value
 
 
 def _read(row: DocumentField, node: Node, path: Path, reader: Reader) -> Any:
@@ -213,6 +224,50 @@ def _secrets(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict
     return found
 
 
+KUBERNETES: Final = Table(
+    "kubernetes",
+    {
+        name: Field(FieldKind.LIST if field == "image_pull_secrets" else FieldKind.TEXT)
+        for field, name in POD_FIELDS.items()
+    },
+)
+MOST_PULL_SECRETS: Final = 16
+
+
+def _pod(row: DocumentField, node: Node, path: Path, reader: Reader) -> PodChoice | None:
+    """What a document chooses of its pods; whether it may is not asked here."""
+    members = reader.members(node, path, KUBERNETES)
+    if members is None:
+        return None
+    found: dict[str, Any] = {}
+    for field, name in POD_FIELDS.items():
+        if field != "image_pull_secrets":
+            text = members.text(name)
+            if text and _check_object_name(text, members.at(name), (*path, name), reader):
+                found[field] = text
+    entries = members.items("imagePullSecrets")
+    if len(entries) > MOST_PULL_SECRETS:
+        message = Text("{field} has {count} names", field="imagePullSecrets", count=len(entries))
+        reader.fault(
+            (*path, "imagePullSecrets"), node.at, message, Text("Take at most {most}.", most=MOST_PULL_SECRETS)
+        )
+        return None
+    for index, each in enumerate(entries):
+        text = each.value if isinstance(each.value, str) else ""
+        if _check_object_name(text, each.at, (*path, "imagePullSecrets", index), reader):
+            found.setdefault("image_pull_secrets", []).append(text)
+    return PodChoice.model_validate(found) if found else None
+
+
+def _check_object_name(text: str, at: int, path: Path, reader: Reader) -> bool:
+    """Whether an object of a cluster can have the name; a fault where not."""
+    if is_object_name(text):
+        return True
+    message = Text("{name} is not the name of an object of Kubernetes", name=shown(text))
+    reader.fault(path, at, message, Text("Use {allowed}.", allowed=NAME_RULE))
+    return False
+
+
 def workspace_name(node: Node, path: Path, reader: Reader) -> str:
     """A workspace name; empty, with a fault, when the text is not a valid one."""
     text = node.value if isinstance(node.value, str) else ""
@@ -237,5 +292,6 @@ _READERS: Final[Mapping[FieldType, Callable[[DocumentField, Node, Path, Reader],
     FieldType.DURATION: _duration,
     FieldType.LABELS: _labels,
     FieldType.SECRETS: _secrets,
+    FieldType.POD: _pod,
 }
 """How the types are read that :meth:`Reader.members` does not read itself."""

@@ -20,11 +20,10 @@ from pai_backend.protocol import plugin_shell
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.field_table import Table
 from pai_backend.protocol.fields import Members, Path
-from pai_backend.protocol.locate import Node
 from pai_backend.protocol.mounts import Mount, mount
-from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Chosen
-from pai_backend.protocol.v2_prerequisites import Located, Prerequisite, Reading
+from pai_backend.protocol.tree import Node, shown
+from pai_backend.protocol.v2_prerequisites import LocatedText, Prerequisite, Reading
 
 KEY: Final = "com.microsoft.pai.runtimeplugin"
 """Where the plugins stand in extras, and what a prerequisite's ``plugin`` begins with."""
@@ -58,10 +57,10 @@ class Plugin:
     kind: str
     tolerant: bool
     roles: frozenset[str] | None
-    before: tuple[Located, ...] = ()
-    after: tuple[Located, ...] = ()
-    options: tuple[Located, ...] = ()
-    named: Mapping[str, Located] = field(default_factory=dict)
+    before: tuple[LocatedText, ...] = ()
+    after: tuple[LocatedText, ...] = ()
+    options: tuple[LocatedText, ...] = ()
+    named: Mapping[str, LocatedText] = field(default_factory=dict)
     ssh: SshOptions | None = None
     mounts: tuple[Mount, ...] = ()
 
@@ -277,7 +276,7 @@ def _tensorboard(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
     for name, node in members.entries("logdir").items():
         path = (*members.path, "logdir", name)
         if isinstance(node.value, str) and node.value:
-            directories[name] = Located(node, path)
+            directories[name] = LocatedText(node, path)
         else:
             reading.reader.fault(path, node.at, Text("a directory must be text"), Text("Write path: /mnt/tensorboard."))
     if members.given("logdir") and not members.entries("logdir"):
@@ -322,5 +321,5 @@ def shell_after(plugin: Plugin, reading: Reading, chosen: Chosen) -> str:
     return plugin_shell.tolerant(lines, plugin.kind) if lines and plugin.tolerant else lines
 
 
-def _lines(texts: tuple[Located, ...], reading: Reading, chosen: Chosen) -> str:
+def _lines(texts: tuple[LocatedText, ...], reading: Reading, chosen: Chosen) -> str:
     return "\n".join(reading.template.fill(text.node, text.path, chosen).strip() for text in texts)

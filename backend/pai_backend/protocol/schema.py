@@ -122,15 +122,21 @@ def _own(rows: Mapping[str, DocumentField]) -> Schema:
     """The rows of ``extras.jupyterPai``."""
     table = own_fields.table("jupyterPai", list(rows.values()))
     shapes = {row.name: _OWN_SHAPES[row.type] for row in rows.values() if row.type in _OWN_SHAPES}
+    shapes |= {row.name: _PLACES[row.name] for row in rows.values() if row.name in _PLACES}
     return _of("jupyterPai", table, shapes)
 
 
+_PLACES: Final[Mapping[str, Schema]] = {
+    **{name: {"x-widget": "path"} for name in ("authFile", "dataDir", "outputDir")},
+    "codeDir": {"x-widget": "code"},
+}
 _ADDRESS: Final[Schema] = {"type": "string", "pattern": f"^(?:{address.PATTERN.pattern})?$"}
 _OWN_SHAPES: Final[Mapping[FieldType, Schema]] = {
     FieldType.ADDRESS: _ADDRESS,
     FieldType.FLAG: _FLAG,
     FieldType.DURATION: {"type": "string"},
     FieldType.LABELS: _map(_TEXT),
+    FieldType.POD: _of("kubernetes", own_fields.KUBERNETES, {"imagePullSecrets": _LINES}),
     FieldType.SECRETS: _map({"type": "string", "pattern": f"^(?:{user_secret.PATTERN.pattern})$"}),
 }
 
@@ -157,7 +163,7 @@ def _v1(dialect: FormDialect) -> Schema:
         _merged(
             {"taskRoles": _list(role), "jobEnvs": variables, "tmp": _LEFT_OUT},
             {"extras": {"type": "object", "properties": {own_fields.KEY: own}, "x-section": "more"}},
-            {name: {"x-widget": "path"} for name in ("authFile", "dataDir", "outputDir", "codeDir")},
+            _PLACES,
             {"virtualCluster": {"x-widget": "virtual-cluster"}, "gpuType": {"x-widget": "gpu-type"}},
             {"image": {"x-widget": "image"}, "address": _ADDRESS},
             _placed("basics", "jobName", "address", "retryCount"),

@@ -259,6 +259,20 @@ FIELDS: Final[dict[str, Words]] = {
         "Variable, and the name of a secret of yours: pai secret set NAME.",
         "变量名，以及你的机密的名称：用 pai secret set NAME 设置。",
     ),
+    "kubernetes": Words(
+        "Pods on Kubernetes",
+        "Kubernetes Pod 设置",
+        "What the administrator lets you choose; elsewhere without effect.",
+        "仅限管理员允许的选项；在其他引擎上无效。",
+    ),
+    "priorityClass": Words("PriorityClass", "PriorityClass（优先级类）"),
+    "runtimeClass": Words("RuntimeClass", "RuntimeClass（运行时类）"),
+    "serviceAccount": Words(
+        "ServiceAccount", "ServiceAccount（服务账户）", "Tasks never get its token.", "任务不会得到其令牌。"
+    ),
+    "imagePullSecrets": Words(
+        "Secrets to fetch images with", "拉取镜像所用的 Secret", "Names, one a line.", "名称，每行一个。"
+    ),
     "minInstances": Words(
         "Tasks that start together", "一起启动的任务数", "The others join as room comes.", "其余的随后加入。"
     ),

@@ -15,7 +15,7 @@ import yaml
 
 from pai_backend.model.errors import Bug
 from pai_backend.protocol import yaml_scalars, yaml_tree
-from pai_backend.protocol.locate import MAX_DEPTH, Node
+from pai_backend.protocol.tree import MAX_DEPTH, Node
 
 MAX_EVENTS: Final = 2 * yaml_tree.MAX_NODES
 """Of one YAML text: twice the keys and values that a document is read with, for its lists and objects end as well."""

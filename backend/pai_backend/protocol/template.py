@@ -15,7 +15,7 @@ from pai_backend.model.tags import WHOLE, Tag, UnresolvedTag, find, is_only_tags
 from pai_backend.model.text import Text
 from pai_backend.model.user_secret import SecretUse, is_secret_name
 from pai_backend.protocol.fields import Path, Reader
-from pai_backend.protocol.locate import Node
+from pai_backend.protocol.tree import Node
 from pai_backend.protocol.yaml_scalars import spelling
 
 MAX_RENDERED: Final = 4 * 1_048_576

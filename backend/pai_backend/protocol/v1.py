@@ -23,7 +23,6 @@ from pai_backend.model.text import Text
 from pai_backend.protocol import v1_ports
 from pai_backend.protocol.field_table import Field, FieldKind, Table
 from pai_backend.protocol.fields import Members, Reader
-from pai_backend.protocol.locate import Node
 from pai_backend.protocol.own_fields import (
     COMMON,
     IN_V1,
@@ -34,7 +33,7 @@ from pai_backend.protocol.own_fields import (
     read_job_fields,
     workspace_name,
 )
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import Node, shown
 from pai_backend.protocol.variables import check_variable
 
 MAX_TASKS: Final = 10_000

@@ -14,7 +14,7 @@ from pai_backend.model.spec import PortSpec
 from pai_backend.model.text import Text
 from pai_backend.protocol.field_table import Field, FieldKind, Table
 from pai_backend.protocol.fields import Members, Path, Reader
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import shown
 
 IMPLICIT_PORTS: Final = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
 """OpenPAI v1 gives every task one port of each, declared or not."""

@@ -23,10 +23,9 @@ from pai_backend.model.user_secret import SecretUse
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.field_table import kind_of
 from pai_backend.protocol.fields import Members, Path, Reader
-from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.plugins import KEY, Plugin, plugins_of
-from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Template, values_of
+from pai_backend.protocol.tree import Node, Unreadable, shown
 from pai_backend.protocol.v1 import MAX_TASKS
 from pai_backend.protocol.v2_extras import Extras, read_extras
 from pai_backend.protocol.v2_prerequisites import IMAGE, Prerequisites, Reading, read_prerequisites

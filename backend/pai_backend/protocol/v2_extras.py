@@ -7,7 +7,7 @@ Source: the protocol's own page and what upstream's server reads of extras. The 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,10 +17,9 @@ from pai_backend.protocol import plugins
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.field_table import Field, FieldKind, Table, kind_of
 from pai_backend.protocol.fields import Members, Path
-from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.mounts import Mount, distinct, mount
 from pai_backend.protocol.plugins import Plugin
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import Node, Unreadable, shown
 from pai_backend.protocol.v2_prerequisites import Reading
 
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
@@ -60,7 +59,7 @@ class Extras:
 def read_extras(job: Members, reading: Reading) -> Extras:
     """The extras of ``job``; its task roles' names are those that hivedScheduler and plugins may name."""
     given = job.entries("extras")
-    roles = job.entries("taskRoles")
+    roles = job.entries("taskRoles").keys()
     members = Members(Node(given, job.at("extras")), ("extras",), given)
     scheduling, hived = _hived(given, roles, reading)
     gang = reading.gang = reading.flag(members, "gangAllocation", True)
@@ -79,7 +78,7 @@ def read_extras(job: Members, reading: Reading) -> Extras:
 
 
 def _hived(
-    given: Mapping[str, Node], roles: Mapping[str, Node], reading: Reading
+    given: Mapping[str, Node], roles: Collection[str], reading: Reading
 ) -> tuple[Scheduling, dict[str, HivedRole]]:
     """The scheduler's part, in either spelling."""
     name = _HIVED if _HIVED in given else _OLD_HIVED
@@ -123,7 +122,7 @@ def _priority(members: Members, reading: Reading) -> PriorityClass | None:
     return None
 
 
-def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) -> dict[str, HivedRole]:
+def _hived_roles(hived: Members, roles: Collection[str], reading: Reading) -> dict[str, HivedRole]:
     """What hivedScheduler says of each role; roles of one affinity group must not ask for different cells."""
     found: dict[str, HivedRole] = {}
     groups: dict[str, HivedRole] = {}

@@ -17,9 +17,8 @@ from pai_backend.model.text import Text
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.field_table import kind_of
 from pai_backend.protocol.fields import Members, Path, Reader
-from pai_backend.protocol.locate import Node, Unreadable
-from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Template, Values, values_of
+from pai_backend.protocol.tree import Node, Unreadable, shown
 
 MAX_USES: Final = 10_000
 """Lines of plugins, counted again for each role that uses them; three plugins for each of 1 000 roles are 3 000."""
@@ -29,7 +28,7 @@ _COMPARED = 50
 
 
 @dataclass(frozen=True)
-class Located:
+class LocatedText:
     """A text of the document: its node and its path."""
 
     node: Node
@@ -55,19 +54,19 @@ class Reading:
         """Whether plugins or commands have met their limit; the fault is recorded."""
         return self.uses_left < 0 or self.template.exhausted
 
-    def text(self, owner: Members, name: str) -> Located | None:
+    def text(self, owner: Members, name: str) -> LocatedText | None:
         """A text field that is there and not empty, with its place."""
         if not owner.text(name) or not isinstance(owner.node.value, dict) or name not in owner.node.value:
             return None
-        return Located(owner.node.value[name], (*owner.path, name))
+        return LocatedText(owner.node.value[name], (*owner.path, name))
 
-    def texts(self, owner: Members, name: str) -> tuple[Located, ...]:
+    def texts(self, owner: Members, name: str) -> tuple[LocatedText, ...]:
         """The items of a list field, all of which must be texts; none when it was left out."""
         found = []
         for number, node in enumerate(owner.items(name)):
             path = (*owner.path, name, number)
             if isinstance(node.value, str):
-                found.append(Located(node, path))
+                found.append(LocatedText(node, path))
             elif not isinstance(node.value, Unreadable):
                 message = Text(
                     "{name}[{number}] must be text, not {given}", name=name, number=number, given=kind_of(node)
@@ -75,7 +74,7 @@ class Reading:
                 self.reader.fault(path, node.at, message, _text_remedy(node))
         return tuple(found)
 
-    def commands(self, owner: Members, name: str) -> tuple[Located, ...]:
+    def commands(self, owner: Members, name: str) -> tuple[LocatedText, ...]:
         """Like :meth:`texts`, of a list that must not be empty when it is there."""
         if owner.given(name) and not owner.items(name) and isinstance(owner.values[name], Node):
             self.reader.fault(
@@ -160,7 +159,7 @@ class Prerequisite:
     name: str
     node: Node
     members: Members
-    requires: tuple[Located, ...]
+    requires: tuple[LocatedText, ...]
     image: str = ""
     auth: ImageAuth | None = None
     password: str | None = None
@@ -213,7 +212,7 @@ class Prerequisites:
                 stack += [(need, False) for text in reversed(one.requires) for need in self._needed(text)]
         return order
 
-    def _needed(self, text: Located) -> list[Prerequisite]:
+    def _needed(self, text: LocatedText) -> list[Prerequisite]:
         return self.named(str(text.node.value))
 
 

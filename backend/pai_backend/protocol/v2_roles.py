@@ -21,16 +21,15 @@ from pai_backend.model.text import Text
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.field_table import Table, kind_of
 from pai_backend.protocol.fields import Members, Path
-from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.own_fields import MAX_NAME
 from pai_backend.protocol.plugin_shell import TENSORBOARD_LABEL, ssh_barrier, tolerant
 from pai_backend.protocol.plugins import Plugin, shell_after, shell_before
-from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Chosen
+from pai_backend.protocol.tree import Node, Unreadable, shown
 from pai_backend.protocol.v1 import MAX_ARGUMENT
 from pai_backend.protocol.v1_ports import IMPLICIT_PORTS
 from pai_backend.protocol.v2_extras import Extras, HivedRole
-from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, Located, Prerequisite, Prerequisites, Reading
+from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, LocatedText, Prerequisite, Prerequisites, Reading
 
 _NO_SSH = SshOptions()
 
@@ -39,8 +38,8 @@ _NO_SSH = SshOptions()
 class Deployed:
     """What the active deployment adds to one role."""
 
-    before: tuple[Located, ...] = ()
-    after: tuple[Located, ...] = ()
+    before: tuple[LocatedText, ...] = ()
+    after: tuple[LocatedText, ...] = ()
 
 
 def used_plugins(

@@ -6,8 +6,7 @@ import re
 
 from pai_backend.model.text import Text
 from pai_backend.protocol.fields import Path, Reader
-from pai_backend.protocol.locate import Node
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import Node, shown
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_A_VARIABLE = re.compile(r"[=\x00-\x1f\x7f]")

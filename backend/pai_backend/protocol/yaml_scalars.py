@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from pai_backend.model.text import Text
-from pai_backend.protocol import scalars
+from pai_backend.protocol import tree
 from pai_backend.protocol.diagnose import SyntaxTrouble
 
 NULLS: Final = ("", "~", "null", "Null", "NULL")
@@ -24,7 +24,7 @@ _SHORT = 16  # characters; the commonest numbers by far, cheap to tell, and exac
 _DECIMAL = re.compile(r"[-+]?+(?:[0-9]++|(?:\.[0-9]++|[0-9]++(?>\.[0-9]*+|))(?>[eE][-+]?+[0-9]++|))")
 _BASED = re.compile(r"0o[0-7]++|0x[0-9a-fA-F]++")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_LONGEST = 100  # characters, as in scalars.number
+_LONGEST = 100  # characters, as in tree.number
 _SPELLING = re.compile(r"(?:[&!]\S*+\s++|)*+([-+.\w]++)", re.ASCII)
 
 Plain = str | int | float | bool | None
@@ -39,7 +39,7 @@ def plain(raw: str, at: int) -> Plain | SyntaxTrouble:
         real = float(raw)
         return int(real) if real.is_integer() else real
     if _DECIMAL.fullmatch(raw):
-        return scalars.number(raw.removeprefix("+"), at)
+        return tree.number(raw.removeprefix("+"), at)
     if _BASED.fullmatch(raw):
         return _based(raw, at)
     if _NOT_FINITE.fullmatch(raw):
@@ -69,5 +69,5 @@ def _based(raw: str, at: int) -> int | SyntaxTrouble:
 
 def _kept(number: int, at: int) -> int | SyntaxTrouble:
     """``number``, when it is one that the decimal reader would keep."""
-    kept = scalars.number(str(number), at)
+    kept = tree.number(str(number), at)
     return kept if isinstance(kept, SyntaxTrouble) else number

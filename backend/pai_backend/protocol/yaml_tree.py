@@ -19,10 +19,9 @@ from yaml.scanner import Scanner
 
 from pai_backend.model.errors import Bug
 from pai_backend.model.text import Text
-from pai_backend.protocol import scalars, yaml_scalars, yaml_trouble
+from pai_backend.protocol import tree, yaml_scalars, yaml_trouble
 from pai_backend.protocol.diagnose import SyntaxTrouble
-from pai_backend.protocol.locate import MAX_DEPTH, MAX_FLAWS, UNREADABLE, Flaw, Node, Value
-from pai_backend.protocol.position import PathStep, Positions
+from pai_backend.protocol.tree import MAX_DEPTH, MAX_FLAWS, UNREADABLE, Flaw, Node, PathStep, Positions, Value
 
 MAX_NODES: Final = 45_000
 """Keys and values of a text, those that aliases repeat counted again. 1 000 roles like the seeds' are 42 000."""
@@ -230,7 +229,7 @@ class _Builder:
 
     def _content(self, raw: str, at: int) -> Value:
         """The value of a scalar in double quotes, whose escapes may be characters that cannot be used."""
-        trouble = scalars.content(raw, at)
+        trouble = tree.content(raw, at)
         return raw if trouble is None else self._flaw(trouble)
 
     def _tagged(self, tag: str, event: yaml.ScalarEvent, at: int) -> Value:

@@ -6,20 +6,16 @@ the line, and with it what may be a secret. The character at the place says more
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import yaml
 
 from pai_backend.model.text import Text
 from pai_backend.protocol.diagnose import SyntaxTrouble
-from pai_backend.protocol.locate import MAX_DEPTH
+from pai_backend.protocol.tree import MAX_DEPTH
 
 LESS_DEEP: Final = Text("Nest less deeply; a job document needs about seven.")
 _RESERVED = "@`"
-_UNREADABLE = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # YAML 1.2, section 5.1, c-printable
-)
 _QUOTE = Text('Put the text in quotes: "…", or after | on lines of its own.')
 _OPENED = ("while scanning a quoted scalar", "while scanning a simple key")
 """Contexts whose beginning is the place to look at, not the place where the parser gave up."""
@@ -117,16 +113,6 @@ def syntax(text: str, start: int, end: int, error: yaml.YAMLError) -> SyntaxTrou
     return SyntaxTrouble(
         at, Text("YAML cannot go on here"), Text("Check the indentation and the quotes just before it.")
     )
-
-
-def character(text: str) -> SyntaxTrouble | None:
-    """The first character of ``text`` that no YAML document may hold, or None."""
-    found = _UNREADABLE.search(text)
-    if found is None:
-        return None
-    at = found.start()
-    message = Text("the character U+{code}, which YAML does not allow", code=format(ord(text[at]), "04X"))
-    return SyntaxTrouble(at, message, Text('Remove it, or write it as an escape in double quotes: "\\x1b".'))
 
 
 def foreign_tag(at: int) -> SyntaxTrouble:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
 
+from pai_backend.model.booking import Booking
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.scheduling.terms import ANY_NODE, Terms
@@ -105,6 +107,8 @@ class Entry:
     """The most tasks of the user's sweep that run at once; None: no limit."""
     of_job: str = ""
     """The job that it is a part of; empty: it is a job by itself."""
+    longest: timedelta | None = None
+    """For how long it may run by its own document; None: until it is done."""
 
     @property
     def key(self) -> Key:
@@ -153,11 +157,13 @@ class Need:
     gpus: int = 0
     fixed_ports: tuple[tuple[int, str], ...] = ()
     terms: Terms = ANY_NODE
+    gpu_type: str = ""
+    """The leaf type that it asks for; empty: any."""
 
     @property
-    def kind(self) -> tuple[int, int, int, tuple[tuple[int, str], ...], Terms]:
+    def kind(self) -> tuple[int, int, int, tuple[tuple[int, str], ...], Terms, str]:
         """All that a node is asked for: equal for tasks of any job that the same nodes suit."""
-        return self.cpus, self.memory_mb, self.gpus, self.fixed_ports, self.terms
+        return self.cpus, self.memory_mb, self.gpus, self.fixed_ports, self.terms, self.gpu_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +215,8 @@ class WaitCode(StrEnum):
     """A preemptor keeps what it needs."""
     FRAGMENTED = "fragmented"
     """Enough leaves are free, but scattered."""
+    BOOKED = "booked"
+    """It would start if GPUs of its virtual cluster were not booked for a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +235,5 @@ class Reason:
     """Groups that hold what is needed, at most :data:`MOST_HOLDERS`, by order of submission."""
     nodes: tuple[str, ...] = ()
     """Bad or not suggested nodes, where that is the reason."""
+    booking: Booking | None = None
+    """What it would have to leave room for, where that is the reason."""

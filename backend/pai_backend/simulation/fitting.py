@@ -9,13 +9,16 @@ from pai_backend.model.errors import Fault, NoVirtualCluster, PaiError
 from pai_backend.model.waiting import Waiting
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.ledger import Ledger
+from pai_backend.scheduling.core.trees import check_group
 from pai_backend.scheduling.explain import explain
 from pai_backend.scheduling.queue import Entry, Policy, Queue
+from pai_backend.scheduling.queue.booked import Booked
 from pai_backend.scheduling.queue.policy import Usage
 from pai_backend.scheduling.request import Group
 from pai_backend.simulation.moments import BEGINNING
 from pai_backend.simulation.reading import raise_faults
-from pai_backend.simulation.trace import Arrival, Failure, NewConfig, Repair, Trace, TraceLine
+from pai_backend.simulation.reserving import booked
+from pai_backend.simulation.trace import Arrival, Failure, NewConfig, Repair, Reservation, Trace, TraceLine
 
 
 def check_nodes(trace: Trace, configs: Iterable[ClusterConfig]) -> None:
@@ -61,6 +64,11 @@ def refusals(
     for event, source in sorted(trace.lines, key=_config_first):
         if isinstance(event, NewConfig):
             desk = _Desk(later[event.file], policy)
+        if isinstance(event, Reservation):
+            try:
+                desk.check(booked(event))
+            except PaiError as error:
+                faults.append(source.fault(_field(error), f"reservation {event.name}: {error.message}", error.hint))
         if not isinstance(event, Arrival):
             continue
         try:
@@ -98,6 +106,10 @@ class _Desk:
         self._usage = Usage(policy)
         self._vcs = tuple(config.virtual_clusters)
         self._known: dict[tuple[Group, str], Waiting | None] = {}
+
+    def check(self, reserved: Booked) -> None:
+        """Raise NoVirtualCluster or InvalidParameters for a reservation of what does not exist."""
+        check_group(self._free.ledger, reserved.group(reserved.leaves))
 
     def refusal(self, entry: Entry) -> Waiting | None:
         """Why it could never start. Raises NoVirtualCluster or InvalidParameters for names that do not exist."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.decision import Bound
@@ -17,8 +17,10 @@ class Growing:
     ``ledger`` is asked once for each of them at each instant at which anything became free, in the order of the queue.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, is_reserved: Callable[[str], bool]) -> None:
+        """``is_reserved``: whether GPUs of a virtual cluster are reserved, whose groups then stay as they are."""
         self._ledger = ledger
+        self._is_reserved = is_reserved
         self._lives: dict[str, GroupLife] = {}
         self._stirred = False
 
@@ -53,4 +55,5 @@ class Growing:
         """Whether it runs on its quota, and all of it where the cluster knows: not on cells that were taken out."""
         held = self._ledger.groups[life.arrival.name]
         known = life.placement is not None and len(held.spots) == len(life.placement.pods)
+        known = known and not self._is_reserved(life.entry.group.vc)
         return known and held.state is State.ALLOCATED and not held.displaced_by

@@ -32,6 +32,8 @@ class MomentKind(IntEnum):
     CANCELLATION = 4
     LOOK = 5
     """The patience of a waiting group is over."""
+    RESERVATION = 6
+    """One begins or ends."""
 
 
 class Foreseen(NamedTuple):

@@ -12,7 +12,7 @@ from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.validation import complaint, dotted, known_keys, nearest
 from pai_backend.scheduling.request import OPPORTUNISTIC
 from pai_backend.simulation.source import SourceLine
-from pai_backend.simulation.trace import EVENTS, Arrival, Cancellation, Event, Trace, TraceLine
+from pai_backend.simulation.trace import EVENTS, Arrival, Cancellation, Event, Reservation, Trace, TraceLine
 
 MOST_FAULTS = 100
 """More faults than these are counted, not listed."""
@@ -97,6 +97,8 @@ def _fault(detail: ErrorDetails, model: type[Event], source: SourceLine) -> Faul
 
 def _contradictions(event: Event, source: SourceLine) -> Iterator[Fault]:
     """What each field allows and the group as a whole does not."""
+    if isinstance(event, Reservation) and event.begins >= event.ends:
+        yield source.fault("ends", "it ends before it begins", "Give a later end.")
     if not isinstance(event, Arrival):
         return
     beside = [name for name in ("tasks", "gpus", "min") if name in event.model_fields_set] if event.members else []

@@ -14,6 +14,7 @@ from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.explain.eta import estimate
 from pai_backend.scheduling.jobs.history import History
 from pai_backend.scheduling.queue import Entry, Policy, Queue
+from pai_backend.scheduling.queue.booked import RunSpan
 from pai_backend.simulation.fate import RunOutcome
 from pai_backend.simulation.fitting import check_nodes, refusals
 from pai_backend.simulation.growing import Growing
@@ -22,8 +23,9 @@ from pai_backend.simulation.life import GroupLife
 from pai_backend.simulation.meter import Meter
 from pai_backend.simulation.moments import Agenda, Foreseen, MomentKind, date, seconds
 from pai_backend.simulation.report import Report
+from pai_backend.simulation.reserving import booked
 from pai_backend.simulation.summing import report
-from pai_backend.simulation.trace import Arrival, Cancellation, Change, Failure, NewConfig, Repair, Trace
+from pai_backend.simulation.trace import Arrival, Cancellation, Change, Failure, NewConfig, Repair, Reservation, Trace
 from pai_backend.simulation.waiting import Capped
 
 
@@ -58,7 +60,13 @@ def replay(config: ClusterConfig, trace: Trace, rules: Rules | None = None) -> R
     check_nodes(trace, [config, *others])
     arrivals = trace.arrivals
     entries = {
-        each.name: Entry(each.group, each.user, _microseconds(date(each.at)), tie=f"{number:09}")
+        each.name: Entry(
+            each.group,
+            each.user,
+            _microseconds(date(each.at)),
+            tie=f"{number:09}",
+            longest=None if each.longest is None else timedelta(seconds=each.longest),
+        )
         for number, each in enumerate(arrivals)
     }
     refused = refusals(config, trace, entries, rules.policy, rules.later)
@@ -77,7 +85,7 @@ class _Replay:
 
     def __init__(self, config: ClusterConfig, trace: Trace, rules: Rules, lives: dict[str, GroupLife]) -> None:
         self._ledger = Ledger(config)
-        self._queue = Queue(self._ledger, rules.policy, ends=self._ends)
+        self._queue = Queue(self._ledger, rules.policy, ends=self._ends, spans=self._span)
         self._rules = rules
         self._lives = lives
         self._agenda = Agenda()
@@ -86,7 +94,7 @@ class _Replay:
         vcs = tuple(dict.fromkeys(vc for each in configs for vc in each.virtual_clusters))
         self.meter = Meter(vcs, min((each.at for each in trace.arrivals), default=0.0))
         self._capped = Capped(self._queue)
-        self._growing = Growing(self._ledger)
+        self._growing = Growing(self._ledger, self._queue.bookings.in_cells)
         self._health = BrokenGpus(self._queue, self.meter)
         self._changes: dict[str, Change] = {}
         self._history = History()
@@ -133,7 +141,7 @@ class _Replay:
             return [name]
         elif happening.kind is MomentKind.CANCELLATION:
             self._cancel(self._lives[name], now)
-        elif happening.kind is not MomentKind.LOOK:
+        elif happening.kind not in (MomentKind.LOOK, MomentKind.RESERVATION):
             life = self._lives[name]
             if happening.kind is MomentKind.END and happening.number == life.end:
                 self._stop(life, RunOutcome.OVERRUN if life.is_cut else RunOutcome.DONE, now)
@@ -189,6 +197,12 @@ class _Replay:
             self._health.count(change.node)
         elif isinstance(change, NewConfig):
             self._go_over(self._rules.later[change.file], now)
+        elif isinstance(change, Reservation):
+            still = [each for each in self._queue.bookings.all if each.booking.ends > now]
+            self._queue.set_bookings([*still, booked(change)])
+            for moment in (change.begins, change.ends):
+                if date(moment) > now:
+                    self._agenda.add(date(moment), MomentKind.RESERVATION)
 
     def _go_over(self, config: ClusterConfig, now: datetime) -> None:
         """Another configuration takes effect; what runs, runs on."""
@@ -246,9 +260,8 @@ class _Replay:
             self._growing.add(life)
 
     def _expect_end(self, life: GroupLife, end: datetime) -> None:
-        """When a run ends: done, or at the longest run of its virtual cluster, which allows no other run."""
-        longest, began = self._rules.policy.longest_run(life.arrival.vc), life.last_start
-        cut = longest.end(began) if longest is not None and began is not None else end
+        """When a run ends: done, or when it has run for as long as it may, which allows no other run."""
+        cut = self._span(life.arrival.name).bound or end
         life.is_cut = cut < end
         life.end = self._agenda.add(min(cut, end), MomentKind.END, life.arrival.name)
 
@@ -273,6 +286,15 @@ class _Replay:
         if life is None:
             return None
         return life.expected_end()
+
+    def _span(self, name: str) -> RunSpan:
+        """When a run began, and when it is stopped: by its own longest run, or by that of its virtual cluster."""
+        life = self._lives.get(name)
+        began = None if life is None else life.last_start
+        if life is None or began is None:
+            return RunSpan()
+        longest = self._queue.bookings.longest(life.entry)
+        return RunSpan(began, None if longest is None else began + longest)
 
     def _estimate(self, arrived: list[str], now: datetime) -> None:
         """Note the estimated start of the groups that have arrived and wait."""

@@ -42,6 +42,9 @@ class Arrival(Model):
     expected: float | None = Field(
         default=None, gt=0, le=MOST_SECONDS, description="Seconds it is said to run: what the queue believes."
     )
+    longest: float | None = Field(
+        default=None, gt=0, le=MOST_SECONDS, description="Seconds after which a run is stopped for good, done or not."
+    )
     user: str = ""
     tasks: int = Field(default=1, ge=1, le=MOST_TASKS)
     gpus: int = Field(default=1, ge=1, le=MOST_TASKS, description="Leaf cells of each task.")
@@ -108,7 +111,22 @@ class NewConfig(Model):
     file: str = Field(min_length=1, description="The configuration, named from where the trace is.")
 
 
-Change = Failure | Repair | Cancellation | NewConfig
+class Reservation(Model):
+    """GPUs of a virtual cluster are reserved for a time. Nothing that runs is ended by it."""
+
+    at: float = Field(ge=0, le=MOST_SECONDS, description="When it is made: what starts from then on leaves room.")
+    event: Literal["reserve"] = "reserve"
+    name: str = Field(min_length=1, max_length=255)
+    vc: str = Field(min_length=1)
+    gpus: int = Field(ge=1, le=MOST_TASKS, description="Leaf cells of one kind.")
+    begins: float = Field(ge=0, le=MOST_SECONDS)
+    ends: float = Field(ge=0, le=MOST_SECONDS)
+    type: str = Field(default="", description="The leaf type; empty: any one.")
+    one_node: bool = False
+    users: tuple[str, ...] = Field(default=(), description="Whom it is for; none: all of the virtual cluster.")
+
+
+Change = Failure | Repair | Cancellation | NewConfig | Reservation
 Event = Arrival | Change
 EVENTS: dict[str, type[Event]] = {
     "arrive": Arrival,
@@ -116,6 +134,7 @@ EVENTS: dict[str, type[Event]] = {
     "repair": Repair,
     "cancel": Cancellation,
     "config": NewConfig,
+    "reserve": Reservation,
 }
 
 

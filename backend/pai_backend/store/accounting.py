@@ -5,6 +5,7 @@ They outlive their jobs, so that what was used in a month stays known.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,10 +13,13 @@ from functools import partial
 
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
+from pai_backend.model.account import Directory
 from pai_backend.model.accounting import By, Period, Stay, Total, totals
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.text import Text
+from pai_backend.store import groups
+from pai_backend.store.prices import all_prices
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import stays as table
@@ -103,19 +107,60 @@ def _period(row: AnyRow) -> Period:
     return Period(stay, row.began_at, row.ended_at)
 
 
-def _totals(
-    conn: Connection,
-    by: Sequence[By],
-    begin: datetime,
-    end: datetime,
-    users: Sequence[str] | None,
-    clusters: Sequence[str],
-) -> Mapping[tuple[str, ...], Total]:
-    return totals(periods(conn, begin, end, users, clusters), by, begin, end)
+@dataclass(frozen=True)
+class UsageReport:
+    """What was held, told apart; all of it together; with ``daily`` the same told apart by day, too.
+
+    ``currency``: None where nothing ever had a price.
+    """
+
+    rows: Mapping[tuple[str, ...], Total]
+    whole: Total
+    daily: Mapping[tuple[str, ...], Total]
+    currency: str | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What of the ledger is asked for: of all, or of these users and in these virtual clusters."""
+
+    by: Sequence[By]
+    begin: datetime
+    end: datetime
+    users: Sequence[str] | None = None
+    clusters: Sequence[str] = ()
+    daily: bool = False
+
+
+def _report(conn: Connection, asked: Question) -> UsageReport:
+    found = periods(conn, asked.begin, asked.end, asked.users, asked.clusters)
+    prices = all_prices(conn)
+    of_users = _groups_of_users(groups.directory(conn)) if By.GROUP in asked.by else {}
+    add_up = partial(totals, found, begin=asked.begin, end=asked.end, prices=prices, groups=of_users)
+    rows = add_up(asked.by)
+    daily = add_up([*asked.by, By.DAY]) if asked.daily else {}
+    whole = add_up([]).get((), Total()) if By.GROUP in asked.by else sum(rows.values(), Total())
+    return UsageReport(rows, whole, daily, prices.currency if prices else None)
+
+
+def _groups_of_users(directory: Directory) -> Mapping[str, Sequence[str]]:
+    """The groups that administrators added each user to, as they are now."""
+    found = defaultdict[str, list[str]](list)
+    for group in sorted(directory.groups.values(), key=lambda group: group.name):
+        for user in group.members:
+            found[user].append(group.name)
+    return found
 
 
 class Accounting(Repository):
     """What was held by whom."""
+
+    async def report(self, asked: Question) -> UsageReport:
+        """What was held, added up in a thread, at the prices of its time.
+
+        Raises InvalidParameters for a time with too many stays.
+        """
+        return await self._database.read(partial(_report, asked=asked))
 
     async def totals(
         self,
@@ -125,8 +170,5 @@ class Accounting(Repository):
         users: Sequence[str] | None = None,
         clusters: Sequence[str] = (),
     ) -> Mapping[tuple[str, ...], Total]:
-        """What was held, added up in a thread: of all, or of these users and in these virtual clusters.
-
-        Raises InvalidParameters for a time with too many stays.
-        """
-        return await self._database.read(partial(_totals, by=by, begin=begin, end=end, users=users, clusters=clusters))
+        """The rows of :meth:`report`."""
+        return (await self.report(Question(by, begin, end, users, clusters))).rows

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from pai_backend.model.audit import AuditEvent, Link, chained
+from pai_backend.model.audit import AuditEvent, ChainLink, chained
 from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
@@ -100,20 +100,20 @@ def write(conn: Connection, events: Sequence[AuditEvent], cipher: Cipher) -> Non
     row = conn.execute(LINK, {"name_": HEAD}).one_or_none()
     if row is not None and row.sealed_by is not None and row.sealed_by not in cipher.ids:
         raise UnknownKey(f"the audit is sealed with the key {row.sealed_by}")
-    added = list(chained(events, Link() if row is None else Link(row.position, row.hash)))
+    added = list(chained(events, ChainLink() if row is None else ChainLink(row.position, row.hash)))
     conn.execute(_INSERT, [_values(event) for event in added])
-    end = Link(added[-1].position, added[-1].hash)
+    end = ChainLink(added[-1].position, added[-1].hash)
     sealed = cipher.sealed(f"{end.position} {end.hash}".encode())
     set_link(conn, HEAD, end, seal=sealed.data, sealed_by=sealed.by)
 
 
-def link(conn: Connection, name: str) -> Link:
+def link(conn: Connection, name: str) -> ChainLink:
     """The chain's ``HEAD`` or ``ROOT``."""
     row = conn.execute(LINK, {"name_": name}).one_or_none()
-    return Link() if row is None else Link(row.position, row.hash)
+    return ChainLink() if row is None else ChainLink(row.position, row.hash)
 
 
-def set_link(conn: Connection, name: str, to: Link, **seal: object) -> None:
+def set_link(conn: Connection, name: str, to: ChainLink, **seal: object) -> None:
     """Move the chain's ``HEAD`` or ``ROOT``."""
     if conn.execute(_SET_LINK.values(**vars(to), **seal), {"name_": name}).rowcount == 0:
         conn.execute(insert(chain), {"name": name, **vars(to), **seal})

@@ -9,7 +9,7 @@ from functools import partial
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, or_, select
 
-from pai_backend.model.audit import AuditEvent, Link
+from pai_backend.model.audit import AuditEvent, ChainLink
 from pai_backend.model.ids import JobUid
 from pai_backend.store import lease
 from pai_backend.store.audit import HEAD, LINK, ROOT, add, link, note, set_link
@@ -84,8 +84,8 @@ def _conditions(which: AuditFilter) -> list[ColumnElement[bool]]:
 class Ends:
     """Where the chain begins and ends, and the sealed copy of its end; None before the first event."""
 
-    root: Link
-    head: Link
+    root: ChainLink
+    head: ChainLink
     seal: bytes | None
 
 
@@ -108,7 +108,7 @@ def cut(conn: Connection, before: datetime, act: Act, sent_to: Collection[str] =
         return 0
     digest = conn.execute(_AT, {"position_": last}).scalar_one()
     conn.execute(_CUT, {"position_": last})
-    set_link(conn, ROOT, Link(last, digest))
+    set_link(conn, ROOT, ChainLink(last, digest))
     note(conn, "audit.cut", act.by, str(last), act, detail=f"{last - root.position} events")
     return last - root.position
 
@@ -147,7 +147,7 @@ class Audit(Repository):
         """Write an event of something that changes nothing in the store. Raises Unavailable."""
         await self._writer.run(partial(add, event=event), announce=False)
 
-    async def ends(self) -> tuple[Link, Link, Link | None]:
+    async def ends(self) -> tuple[ChainLink, ChainLink, ChainLink | None]:
         """Root and head of the chain, and the end that was sealed last; None where nothing is, or no key opens it.
 
         The sealed one is what this backend wrote, whatever was done to the tables: its event must have that hash.
@@ -156,7 +156,7 @@ class Audit(Repository):
         if found.seal is None:
             return found.root, found.head, None
         position, _, digest = (await self._ring.open(found.seal)).decode().partition(" ")
-        return found.root, found.head, Link(int(position), digest)
+        return found.root, found.head, ChainLink(int(position), digest)
 
     async def cut(self, before: datetime, act: Act, sent_to: Collection[str] = ()) -> int:
         """Forget what is older than that; see :func:`cut`."""
@@ -171,6 +171,6 @@ class Audit(Repository):
 
         def change(conn: Connection) -> None:
             lease.require(conn, epoch)
-            set_link(conn, sink, Link(last.position, last.hash))
+            set_link(conn, sink, ChainLink(last.position, last.hash))
 
         await self._writer.run(change, announce=False)

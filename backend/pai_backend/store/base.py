@@ -62,6 +62,8 @@ class JobSummary:
     resource_retries: int
     tags: tuple[str, ...]
     gpu_types: tuple[str, ...]
+    why_wording: str = ""
+    """JSON; empty where ``why`` has no template."""
 
 
 @dataclass(frozen=True)

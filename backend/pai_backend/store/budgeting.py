@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy import BigInteger, Connection, case, func, or_, select, type_coerce, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    and_,
+    case,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from pai_backend.model.account import ADMINS, EVERYONE, Directory
-from pai_backend.model.budget import Budget, BudgetUse, Claim, Scope, use, window
+from pai_backend.model.accounting import Total
+from pai_backend.model.budget import Budget, BudgetUse, Claim, Resource, Scope, use, window
 from pai_backend.model.ids import JobUid
+from pai_backend.model.price import CPU
 from pai_backend.store import accounts, events, groups, lease
 from pai_backend.store import budgets as rows
 from pai_backend.store.base import NewEvent
 from pai_backend.store.columns import Instant
 from pai_backend.store.grants import Act
 from pai_backend.store.people_tables import budgets as table
+from pai_backend.store.people_tables import prices
+from pai_backend.store.prices import all_prices
 from pai_backend.store.repository import Repository
 from pai_backend.store.tables import stays
 
@@ -27,20 +43,22 @@ def uses(conn: Connection, now: datetime) -> list[BudgetUse]:
     if not found:
         return []
     directory, admins = groups.directory(conn), accounts.all_admins(conn)
-    claims = [Claim(each, window(each, now), _users(each.scope, directory, admins)) for each in found]
+    tariff = all_prices(conn).at(now)
+    claims = [Claim(each, window(each, now), _users(each.scope, directory, admins), tariff) for each in found]
+    paid = {claim.window.begin for claim in claims if claim.budget.resource is Resource.MONEY}
     held = {begin: held_since(conn, begin, now) for begin in {claim.window.begin for claim in claims}}
+    for begin in paid:
+        for key, cost in spent_since(conn, begin, now).items():
+            held[begin][key] += Total(cost=cost)
     return [use(claim, held[claim.window.begin]) for claim in claims]
 
 
-def held_since(conn: Connection, begin: datetime, now: datetime) -> Mapping[tuple[str, str], tuple[int, int]]:
-    """GPU and CPU microseconds that were held from ``begin`` until ``now``, by user and virtual cluster.
+def held_since(conn: Connection, begin: datetime, now: datetime) -> dict[tuple[str, str], Total]:
+    """What was held from ``begin`` until ``now``, by user and virtual cluster, without its cost.
 
     Added up by the database, in whole numbers: as ``accounting.totals`` would of the same stays.
     """
-    begin_us, now_us = (Instant().process_bind_param(at, conn.dialect) or 0 for at in (begin, now))
-    since, until = type_coerce(stays.c.began_at, BigInteger), type_coerce(stays.c.ended_at, BigInteger)
-    first = case((since < begin_us, begin_us), else_=since)
-    last = case((until.is_(None), now_us), (until > now_us, now_us), else_=until)
+    first, last, touches = _within(conn, begin, now)
     asked = (
         select(
             stays.c.username,
@@ -48,10 +66,48 @@ def held_since(conn: Connection, begin: datetime, now: datetime) -> Mapping[tupl
             func.sum(stays.c.gpus * (last - first)).label("gpu_us"),
             func.sum(stays.c.cpus * (last - first)).label("cpu_us"),
         )
-        .where(since < now_us, or_(until.is_(None), until > begin_us))
+        .where(touches)
         .group_by(stays.c.username, stays.c.virtual_cluster)
     )
-    return {(row.username, row.virtual_cluster): (int(row.gpu_us), int(row.cpu_us)) for row in conn.execute(asked)}
+    return {(row.username, row.virtual_cluster): Total(int(row.gpu_us), int(row.cpu_us)) for row in conn.execute(asked)}
+
+
+def spent_since(conn: Connection, begin: datetime, now: datetime) -> dict[tuple[str, str], int]:
+    """The cost of that, each moment at the price of its time.
+
+    The database adds up what was held at each price; multiplied here, since that may not fit into its numbers.
+    """
+    since = type_coerce(prices.c.since, BigInteger)
+    next_ = func.lead(since).over(partition_by=prices.c.kind, order_by=since)
+    steps = select(prices.c.kind, prices.c.hourly, since.label("since"), next_.label("until")).subquery()
+    first, last, touches = _within(conn, begin, now)
+    first = case((steps.c.since > first, steps.c.since), else_=first)
+    last = case((steps.c.until < last, steps.c.until), else_=last)
+    units = case((stays.c.gpus > 0, stays.c.gpus), else_=stays.c.cpus)
+    kind = case((stays.c.gpus > 0, stays.c.gpu_type), else_=CPU)
+    asked = (
+        select(
+            stays.c.username, stays.c.virtual_cluster, steps.c.hourly, func.sum(units * (last - first)).label("held_us")
+        )
+        .join(steps, kind == steps.c.kind)
+        .where(touches, first < last, steps.c.hourly > 0)
+        .group_by(stays.c.username, stays.c.virtual_cluster, steps.c.hourly)
+    )
+    found = defaultdict[tuple[str, str], int](int)
+    for row in conn.execute(asked):
+        found[row.username, row.virtual_cluster] += int(row.held_us) * row.hourly
+    return found
+
+
+def _within(
+    conn: Connection, begin: datetime, now: datetime
+) -> tuple[ColumnElement[int], ColumnElement[int], ColumnElement[bool]]:
+    """When the part of a stay between two moments begins and ends, and whether it has one."""
+    begin_us, now_us = (Instant().process_bind_param(at, conn.dialect) or 0 for at in (begin, now))
+    since, until = type_coerce(stays.c.began_at, BigInteger), type_coerce(stays.c.ended_at, BigInteger)
+    first = case((since < begin_us, begin_us), else_=since)
+    last = case((until.is_(None), now_us), (until > now_us, now_us), else_=until)
+    return first, last, and_(since < now_us, or_(until.is_(None), until > begin_us))
 
 
 def tell(conn: Connection, each: BudgetUse, jobs: Sequence[JobUid], new: NewEvent, at: datetime, epoch: int) -> bool:

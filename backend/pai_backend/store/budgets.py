@@ -10,10 +10,12 @@ from sqlalchemy import Connection, delete, func, insert, select
 from pai_backend.model.accounting import HOUR_US
 from pai_backend.model.budget import Budget, Level, Per, Resource, Scope
 from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.price import exact
 from pai_backend.model.text import Text
 from pai_backend.store import audit
 from pai_backend.store.grants import Act
 from pai_backend.store.people_tables import budgets as table
+from pai_backend.store.prices import all_prices
 from pai_backend.store.rows import AnyRow
 
 MOST = 1000
@@ -53,7 +55,9 @@ def put(conn: Connection, new: Budget, act: Act, *, keep_since: bool) -> Budget:
     kept = new if row is None else replace(new, id=row.id, since=row.since if keep_since else new.since)
     conn.execute(delete(table).where(same))
     conn.execute(insert(table), _values(kept))
-    audit.note(conn, "budget.set", new.scope.user or act.by, str(new.scope), act, detail=_said(kept))
+    audit.note(
+        conn, "budget.set", new.scope.user or act.by, str(new.scope), act, detail=_said(kept, all_prices(conn).currency)
+    )
     return kept
 
 
@@ -72,7 +76,8 @@ def end_of_group(conn: Connection, group: str, act: Act) -> None:
 
 def _drop(conn: Connection, budget: Budget, act: Act) -> None:
     conn.execute(delete(table).where(table.c.id == budget.id))
-    audit.note(conn, "budget.removed", budget.scope.user or act.by, str(budget.scope), act, detail=_said(budget))
+    said = _said(budget, all_prices(conn).currency)
+    audit.note(conn, "budget.removed", budget.scope.user or act.by, str(budget.scope), act, detail=said)
 
 
 def _budget(row: AnyRow) -> Budget:
@@ -81,7 +86,7 @@ def _budget(row: AnyRow) -> Budget:
         Scope(row.username, row.groupname, row.virtual_cluster),
         Resource(row.resource),
         Per(row.per),
-        row.limit_us,
+        row.amount,
         row.warn_percent,
         row.since,
         row.changed_at,
@@ -97,7 +102,7 @@ def _values(budget: Budget) -> dict[str, object]:
         "virtual_cluster": budget.scope.virtual_cluster,
         "resource": budget.resource.value,
         "per": budget.per.value,
-        "limit_us": budget.limit_us,
+        "amount": budget.limit,
         "warn_percent": budget.warn_percent,
         "since": budget.since,
         "changed_at": budget.changed_at,
@@ -107,6 +112,8 @@ def _values(budget: Budget) -> dict[str, object]:
     }
 
 
-def _said(budget: Budget) -> str:
-    hours = f"{budget.limit_us / HOUR_US:g} {budget.resource.upper()} hours"
-    return f"{hours} {'each month' if budget.per is Per.MONTH else 'in total'}, warns at {budget.warn_percent} %"
+def _said(budget: Budget, currency: str) -> str:
+    amount = f"{budget.limit / HOUR_US:g} {budget.resource.upper()} hours"
+    if budget.resource is Resource.MONEY:
+        amount = f"{exact(budget.limit)} {currency}"
+    return f"{amount} {'each month' if budget.per is Per.MONTH else 'in total'}, warns at {budget.warn_percent} %"

@@ -13,7 +13,7 @@ from pai_backend.store import lease
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import cluster_configs as table
-from pai_backend.store.versions import MOST_KEPT, ConfigState, ConfigVersion, Origin
+from pai_backend.store.versions import MOST_KEPT, ConfigState, ConfigVersion, VersionOrigin
 
 _COLUMNS = (
     table.c.version,
@@ -29,7 +29,7 @@ _ONE = select(*_COLUMNS).where(table.c.version == bindparam("version_"))
 _TEXT = select(table.c.text).where(table.c.version == bindparam("version_"))
 _LAST_OF_SETTING = (
     select(table.c.version, table.c.text)
-    .where(table.c.origin == Origin.SETTING.value)
+    .where(table.c.origin == VersionOrigin.SETTING.value)
     .order_by(table.c.version.desc())
     .limit(1)
 )
@@ -110,7 +110,7 @@ def _record(conn: Connection, text: str, by: str, at: datetime, expected: int) -
             ),
             hint=Text("Look at what has changed with `pai cluster show`, and plan again."),
         )
-    return _insert(conn, now, Origin.REST, text, by, at)
+    return _insert(conn, now, VersionOrigin.REST, text, by, at)
 
 
 def _adopt_setting(conn: Connection, text: str, at: datetime, epoch: int, fixed: bool) -> None:
@@ -120,12 +120,14 @@ def _adopt_setting(conn: Connection, text: str, at: datetime, epoch: int, fixed:
     is_same = text == ("" if last is None else last.text)
     stands = not fixed or now.newest is None or (last is not None and last.version == now.number)
     if not (is_same and stands):
-        _insert(conn, now, Origin.SETTING, text, "", at)
+        _insert(conn, now, VersionOrigin.SETTING, text, "", at)
 
 
-def _insert(conn: Connection, now: ConfigState, origin: Origin, text: str, by: str, at: datetime) -> ConfigVersion:
+def _insert(
+    conn: Connection, now: ConfigState, origin: VersionOrigin, text: str, by: str, at: datetime
+) -> ConfigVersion:
     """A new version. The setting's first has force at once: it has been in force for as long as there was a backend."""
-    force = at if origin is Origin.SETTING and now.newest is None else None
+    force = at if origin is VersionOrigin.SETTING and now.newest is None else None
     made = ConfigVersion(now.number + 1, origin, by, at, force, "")
     values = {"version": made.version, "origin": origin.value, "username": by, "recorded_at": at}
     conn.execute(_INSERT, {**values, "in_force_at": force, "effects": "", "text": text})
@@ -141,4 +143,6 @@ def _took_force(conn: Connection, version: int, effects: str, at: datetime, epoc
 
 
 def _version(row: AnyRow) -> ConfigVersion:
-    return ConfigVersion(row.version, Origin(row.origin), row.username, row.recorded_at, row.in_force_at, row.effects)
+    return ConfigVersion(
+        row.version, VersionOrigin(row.origin), row.username, row.recorded_at, row.in_force_at, row.effects
+    )

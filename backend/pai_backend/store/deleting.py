@@ -200,7 +200,7 @@ def _tell(conn: Connection, heads: Sequence[AnyRow], at: datetime) -> None:
     for head in heads:
         mark = marks[head.uid]
         told = NewEvent("job.deleted", {"name": head.name, "by": mark.asked_by, "cause": mark.cause})
-        events.append(conn, events.rows_of(JobUid(head.uid), head.username, head.last_seq, [told], at))
+        events.append(conn, events.event_values(JobUid(head.uid), head.username, head.last_seq, [told], at))
         place = {"job_": head.uid, "seq_": head.last_seq + 1}
         position = conn.execute(_POSITION, place).scalar_one()
         conn.execute(_PLACE, {"job_": head.uid, "position_": position})

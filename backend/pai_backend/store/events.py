@@ -18,8 +18,9 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, or_, 
 from pai_backend.model.audit import AuditEvent
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Event, Job, State
+from pai_backend.model.job import Event, State
 from pai_backend.model.text import Text
+from pai_backend.model.wording import with_wordings
 from pai_backend.store import audit
 from pai_backend.store.base import NewEvent, Sight
 from pai_backend.store.lookup import no_such_job
@@ -57,13 +58,8 @@ _HEAD = select(jobs.c.username, jobs.c.name, jobs.c.last_seq).where(jobs.c.uid =
 _COUNT = update(jobs).where(jobs.c.uid == bindparam("uid_")).values(last_seq=bindparam("last_seq_"))
 
 
-def event_values(job: Job, last_seq: int, new: Sequence[NewEvent], at: datetime) -> list[Values]:
-    """Rows that continue the job's log after ``last_seq``."""
-    return rows_of(job.uid, job.user, last_seq, new, at)
-
-
-def rows_of(uid: JobUid, user: str, last_seq: int, new: Sequence[NewEvent], at: datetime) -> list[Values]:
-    """As :func:`event_values`, for a job of which only the head is known."""
+def event_values(uid: JobUid, user: str, last_seq: int, new: Sequence[NewEvent], at: datetime) -> list[Values]:
+    """Rows that continue the log of a job after ``last_seq``."""
     return [
         {
             "job": uid,
@@ -71,7 +67,7 @@ def rows_of(uid: JobUid, user: str, last_seq: int, new: Sequence[NewEvent], at: 
             "seq": seq,
             "at": at,
             "type": event.type,
-            "payload": to_json(dict(event.payload)).decode(),
+            "payload": to_json(with_wordings(event.payload)).decode(),
         }
         for seq, event in enumerate(new, last_seq + 1)
     ]
@@ -94,7 +90,7 @@ def note(conn: Connection, uid: JobUid, new: Sequence[NewEvent], at: datetime, e
     if head is None:
         raise no_such_job(uid)
     conn.execute(_COUNT, {"uid_": uid, "last_seq_": head.last_seq + len(new)})
-    append(conn, rows_of(uid, head.username, head.last_seq, new, at))
+    append(conn, event_values(uid, head.username, head.last_seq, new, at))
     if entry is not None:
         job = f"{head.username}~{head.name}"
         audit.add(conn, replace(entry, user=head.username, subject=f"{job}/{entry.subject}" if entry.subject else job))

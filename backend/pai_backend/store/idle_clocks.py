@@ -11,12 +11,15 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, sel
 from pai_backend.model.idle import IdleClock, UseSource
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, StopCause
-from pai_backend.store import events, lease, lookup, stop
+from pai_backend.store import events, intent, lease, lookup
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
-from pai_backend.store.idling import Uses
 from pai_backend.store.repository import Repository
 from pai_backend.store.tables import idle_clocks, job_uses, jobs
+
+Uses = Mapping[tuple[JobUid, UseSource], datetime]
+"""When each source last used each job, by the clock of who saw it."""
+
 
 _UIDS: BindParameter[str] = bindparam("uids", expanding=True)
 _GOING = select(jobs.c.uid).where(jobs.c.uid.in_(_UIDS), jobs.c.completed_at.is_(None))
@@ -142,5 +145,5 @@ def _stop(
     used = any(mark != seen.get(source) for source, mark in written.items() if source is not UseSource.PAGE)
     if used or job.state.final or job.desired is Desired.STOP:
         return False
-    stop.asked(conn, job, StopCause.IDLE, "", reason, at)
+    intent.asked(conn, job, StopCause.IDLE, "", reason, at)
     return True

@@ -21,13 +21,11 @@ from pai_backend.store import listing, lookup, save, tagging, tally
 from pai_backend.store.base import JobFilter, JobSummary
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.database import Database
+from pai_backend.store.intent import ReleaseRequest, RestartRequest, StopRequest, TimeIsUp
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing
 from pai_backend.store.matching import Findings
-from pai_backend.store.release import ReleaseRequest
-from pai_backend.store.replace import Takeover
+from pai_backend.store.replace import take_over
 from pai_backend.store.repository import Repository
-from pai_backend.store.restart import RestartRequest
-from pai_backend.store.stop import StopRequest, TimeIsUp
 from pai_backend.store.submission_keys import SubmissionKey
 from pai_backend.store.writer import Writer
 
@@ -83,7 +81,8 @@ class Jobs(Repository):
         prepare = partial(save.prepare, job, source, filename, media_type, events, secrets, cipher)
         submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
         if replace or key is not None or job.spec.address:
-            return await self._ring.tried(lambda cipher: self._writer.run(Takeover(submission, cipher, replace, key)))
+            change = partial(take_over, submission=submission, may_replace=replace, key=key)
+            return await self._ring.tried(lambda cipher: self._writer.run(partial(change, cipher=cipher)))
         return await self._writer.put(save.submit_all, submission)
 
     def _require_disk(self) -> None:

@@ -23,7 +23,7 @@ MOST = 100
 """Documents that a user may keep of each kind."""
 
 
-class Kind(StrEnum):
+class DocumentKind(StrEnum):
     """What a document is kept as."""
 
     TEMPLATE = "template"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptDocument:
     """A kept document, without its text."""
 
     name: str
@@ -61,29 +61,29 @@ def forget_user(conn: Connection, user: str) -> None:
 class KeptDocuments(Repository):
     """Templates and drafts of users."""
 
-    async def list(self, user: str, kind: Kind) -> list[Kept]:
+    async def list(self, user: str, kind: DocumentKind) -> list[KeptDocument]:
         """What the user keeps, by name."""
         rows = await self._database.read(lambda conn: conn.execute(_LIST, {"user_": user, "kind_": kind.value}).all())
-        return [Kept(row.name, row.filename, row.changed_at) for row in rows]
+        return [KeptDocument(row.name, row.filename, row.changed_at) for row in rows]
 
-    async def get(self, user: str, kind: Kind, name: str) -> tuple[bytes, str] | None:
+    async def get(self, user: str, kind: DocumentKind, name: str) -> tuple[bytes, str] | None:
         """A document and its file name; None when the user keeps none of this name."""
         values = _key(user, kind, name)
         row = await self._database.read(lambda conn: conn.execute(_GET, values).one_or_none())
         return None if row is None else (await self._ring.open(row.source), row.filename)
 
-    async def put(self, user: str, kind: Kind, name: str, text: bytes, filename: str, at: datetime) -> None:
+    async def put(self, user: str, kind: DocumentKind, name: str, text: bytes, filename: str, at: datetime) -> None:
         """Keep a document, instead of an earlier one of its name. Raises InvalidParameters when there are too many."""
         made = self._ring.cipher.sealed(text)
         values = {**_key(user, kind, name), "filename": filename, "changed_at": at}
         await self._writer.run(partial(_put, values=values, made=made), announce=False)
 
-    async def delete(self, user: str, kind: Kind, name: str) -> None:
+    async def delete(self, user: str, kind: DocumentKind, name: str) -> None:
         """Keep it no longer. Raises NoSuchFile when the user keeps none of this name."""
         await self._writer.run(partial(_delete, values=_key(user, kind, name)), announce=False)
 
 
-def _key(user: str, kind: Kind, name: str) -> dict[str, str]:
+def _key(user: str, kind: DocumentKind, name: str) -> dict[str, str]:
     return {"user_": user, "kind_": kind.value, "name_": name}
 
 

@@ -55,7 +55,7 @@ SLACK = 2
 
 
 @dataclass(frozen=True)
-class Order:
+class SortOrder:
     """A column and a direction; the uid makes the order total, so that pages neither overlap nor leave gaps."""
 
     column: str
@@ -90,13 +90,13 @@ def listed(conn: Connection, which: JobFilter, findings: Findings) -> tuple[list
     return rows, matches.total
 
 
-def _read(conn: Connection, found: Select[tuple[str]], order: Order) -> list[JobSummary]:
+def _read(conn: Connection, found: Select[tuple[str]], order: SortOrder) -> list[JobSummary]:
     page = found.subquery()
     rows = conn.execute(select(*SUMMARY).join(page, page.c.uid == jobs.c.uid).order_by(*order.by()))
     return [to_summary(row) for row in rows]
 
 
-def ways(which: JobFilter, order: Order, matches: Matches, numbers: Tally) -> list[Select[tuple[str]]]:
+def ways(which: JobFilter, order: SortOrder, matches: Matches, numbers: Tally) -> list[Select[tuple[str]]]:
     """The queries for a page's uids that are worth trying, the cheapest first; the last finds all of it."""
     if matches.uids is not None:
         known = select(jobs.c.uid).where(jobs.c.uid.in_(matches.uids)).order_by(*order.by())
@@ -116,14 +116,14 @@ def _cut(found: Select[tuple[str]], which: JobFilter) -> Select[tuple[str]]:
     return found.offset(which.offset).limit(which.limit)
 
 
-def _along(which: JobFilter, order: Order, *more: ColumnElement[str]) -> Select[tuple[str]]:
+def _along(which: JobFilter, order: SortOrder, *more: ColumnElement[str]) -> Select[tuple[str]]:
     """The jobs of the users that are asked for, in their order: from its index, which has the owners too."""
     found = select(jobs.c.uid, *more) if more else select(jobs.c.uid)
     mine = owned(which, unaided(jobs.c.username), unaided(jobs.c.virtual_cluster))
     return found.where(*mine).order_by(*order.by())
 
 
-def _walk(which: JobFilter, order: Order, looks: int) -> Select[tuple[str]]:
+def _walk(which: JobFilter, order: SortOrder, looks: int) -> Select[tuple[str]]:
     """The jobs that match among the first ``looks`` of the order."""
     taken = (jobs.c[name] for name in dict.fromkeys((order.column, *FILTERED)))
     part = _along(which, order, *taken).limit(looks).subquery()
@@ -131,7 +131,7 @@ def _walk(which: JobFilter, order: Order, looks: int) -> Select[tuple[str]]:
     return select(part.c.uid).where(*states, *details(which, part)).order_by(*order.by(part))
 
 
-def _sorted(which: JobFilter, order: Order) -> Select[tuple[str]]:
+def _sorted(which: JobFilter, order: SortOrder) -> Select[tuple[str]]:
     """The jobs that match, from the index that has all it takes."""
     found = select(jobs.c.uid, jobs.c[order.column]).where(*conditions(which))
     # The offset of nothing keeps a planner from walking along another index after all.
@@ -139,7 +139,7 @@ def _sorted(which: JobFilter, order: Order) -> Select[tuple[str]]:
     return select(part.c.uid).order_by(*order.by(part))
 
 
-def _order(which: JobFilter) -> Order:
+def _order(which: JobFilter) -> SortOrder:
     column = ORDERS.get(which.order)
     if column is None:
         raise InvalidParameters(
@@ -150,4 +150,4 @@ def _order(which: JobFilter) -> Order:
         raise InvalidParameters(
             Text("`offset` and `limit` cannot be negative."), hint=Text("Leave them out for the first jobs.")
         )
-    return Order(column, which.descending)
+    return SortOrder(column, which.descending)

@@ -17,9 +17,9 @@ from itertools import groupby
 from pydantic_core import from_json
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
-from pai_backend.model.notification import TELLING, JobNews, News, Notice, Told, Wish
+from pai_backend.model.notification import TELLING, JobNews, News, Notice, NotifiedEvent, Wish
 from pai_backend.store import lease
-from pai_backend.store.notifications import Notification, Target, read
+from pai_backend.store.notifications import DeliveryTarget, Notification, read
 from pai_backend.store.people_tables import noticed, notices, notifications, ssh_lockouts
 from pai_backend.store.repository import Repository
 from pai_backend.store.rows import AnyRow
@@ -88,7 +88,7 @@ _ONE = (
 
 
 @dataclass(frozen=True)
-class Batch:
+class EventBatch:
     """Events that can be news, each with who wants to be told. ``after`` and ``until``: the marks around them."""
 
     found: Sequence[tuple[JobNews, Sequence[Wish]]]
@@ -97,18 +97,18 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Message:
+class NoticeMessage:
     """Notices that are told together. ``id`` is empty before the first try."""
 
     to: Notification
-    target: Target
+    target: DeliveryTarget
     id: str
     notices: Sequence[Notice]
     tries: int
     """How often it was tried without success."""
 
 
-def batch(conn: Connection) -> Batch | None:
+def batch(conn: Connection) -> EventBatch | None:
     """The next events; None when there are none, or there are no notifications."""
     mark = conn.execute(_MARK).scalar_one_or_none()
     newest = conn.execute(_NEWEST).scalar_one()
@@ -125,19 +125,19 @@ def batch(conn: Connection) -> Batch | None:
     wanted = [row for row in rows if row.username in wishes]
     first = {row.job: row for row in conn.execute(_FIRST, {"jobs": list({row.job for row in wanted})})}
     found = [(_news(conn, row, first[row.job]), wishes[row.username]) for row in wanted if row.job in first]
-    return Batch(found, mark, until)
+    return EventBatch(found, mark, until)
 
 
 def _news(conn: Connection, row: AnyRow, first: AnyRow) -> JobNews:
     told, submitted = _told(row), from_json(first.payload)
-    earlier: list[Told] = []
+    earlier: list[NotifiedEvent] = []
     if row.type == "job.state" and told.payload["state"] == "RUNNING":
         earlier = [_told(each) for each in conn.execute(_BEFORE, {"job_": row.job, "seq_": row.seq})]
     return JobNews(told, submitted["name"], first.at, tuple(submitted.get("notify", ())), earlier)
 
 
-def _told(row: AnyRow) -> Told:
-    return Told(row.job, row.seq, row.at, row.type, from_json(row.payload))
+def _told(row: AnyRow) -> NotifiedEvent:
+    return NotifiedEvent(row.job, row.seq, row.at, row.type, from_json(row.payload))
 
 
 def tell(conn: Connection, after: int, until: int, made: Sequence[Notice], at: datetime, epoch: int) -> None:
@@ -184,7 +184,7 @@ def _arrived(conn: Connection, id_: str, message: str, at: datetime, epoch: int)
 
 
 @dataclass(frozen=True)
-class Failure:
+class DeliveryFailure:
     """A try that failed at ``at``; ``trouble``: why."""
 
     message: str
@@ -192,21 +192,21 @@ class Failure:
     trouble: str
 
 
-def _again(conn: Connection, id_: str, failed: Failure, due_: datetime, epoch: int) -> None:
+def _again(conn: Connection, id_: str, failed: DeliveryFailure, due_: datetime, epoch: int) -> None:
     lease.require(conn, epoch)
     later = update(notices).where(_OF_MESSAGE).values(due=due_, tries=notices.c.tries + 1)
     conn.execute(later, {"id_": id_, "message_": failed.message})
     _note(conn, id_, failed, 0)
 
 
-def _given_up(conn: Connection, id_: str, failed: Failure, epoch: int) -> None:
+def _given_up(conn: Connection, id_: str, failed: DeliveryFailure, epoch: int) -> None:
     lease.require(conn, epoch)
     with_it = or_(notices.c.message == failed.message, notices.c.at <= failed.at - LIFE)
     lost = conn.execute(delete(notices).where(notices.c.notification == id_, with_it)).rowcount
     _note(conn, id_, failed, lost)
 
 
-def _note(conn: Connection, id_: str, failed: Failure, lost: int) -> None:
+def _note(conn: Connection, id_: str, failed: DeliveryFailure, lost: int) -> None:
     row = update(notifications).where(notifications.c.id == id_)
     conn.execute(row.values(tried_at=failed.at, trouble=failed.trouble, lost=notifications.c.lost + lost))
 
@@ -214,22 +214,22 @@ def _note(conn: Connection, id_: str, failed: Failure, lost: int) -> None:
 class Notices(Repository):
     """What is on its way to users. Calls with an ``epoch`` are the controller's, and raise Fenced for another's."""
 
-    async def batch(self) -> Batch | None:
+    async def batch(self) -> EventBatch | None:
         """The next events; None when there are none, or there are no notifications."""
         return await self._database.read(batch)
 
-    async def tell(self, of: Batch, made: Sequence[Notice], at: datetime, epoch: int) -> None:
+    async def tell(self, of: EventBatch, made: Sequence[Notice], at: datetime, epoch: int) -> None:
         """Keep the notices of a batch and move the mark behind it, unless another has done it."""
         change = partial(tell, after=of.after, until=of.until, made=made, at=at, epoch=epoch)
         await self._writer.run(change, announce=False)
 
-    async def due(self, now: datetime, sent_before: datetime, most: int) -> list[Message]:
+    async def due(self, now: datetime, sent_before: datetime, most: int) -> list[NoticeMessage]:
         """The next message of each notification to which none has been sent since ``sent_before``, ``most`` at most."""
         found = await self._database.read(partial(due, now=now, sent_before=sent_before, most=most))
         return [
-            Message(
+            NoticeMessage(
                 read(row),
-                Target.model_validate_json(await self._text(row.target)),
+                DeliveryTarget.model_validate_json(await self._text(row.target)),
                 waiting[0].message,
                 [_notice(each) for each in waiting],
                 waiting[0].tries,
@@ -237,7 +237,7 @@ class Notices(Repository):
             for row, waiting in found
         ]
 
-    async def begin(self, message: Message, id_: str, epoch: int) -> None:
+    async def begin(self, message: NoticeMessage, id_: str, epoch: int) -> None:
         """Give a message its identity, before its first try."""
         change = partial(_begin, id_=message.to.id, message=id_, of=message.notices, epoch=epoch)
         await self._writer.run(change, announce=False)
@@ -246,11 +246,11 @@ class Notices(Repository):
         """The message of this identity has arrived."""
         await self._writer.run(partial(_arrived, id_=to, message=message, at=at, epoch=epoch), announce=False)
 
-    async def again(self, to: str, failed: Failure, due: datetime, epoch: int) -> None:
+    async def again(self, to: str, failed: DeliveryFailure, due: datetime, epoch: int) -> None:
         """A message has not arrived and is tried again at ``due``."""
         await self._writer.run(partial(_again, id_=to, failed=failed, due_=due, epoch=epoch), announce=False)
 
-    async def given_up(self, to: str, failed: Failure, epoch: int) -> None:
+    async def given_up(self, to: str, failed: DeliveryFailure, epoch: int) -> None:
         """A message has not arrived and is not tried again, nor are others as old as it may be."""
         await self._writer.run(partial(_given_up, id_=to, failed=failed, epoch=epoch), announce=False)
 

@@ -44,7 +44,7 @@ _TESTS = select(func.coalesce(func.max(notices.c.seq), 0), func.count()).where(
 )
 
 
-class Target(BaseModel):
+class DeliveryTarget(BaseModel):
     """Where messages go: a mail address or a URL, and the secret that they are signed with. Stored sealed."""
 
     to: str
@@ -81,7 +81,7 @@ def new_id() -> str:
     return secrets.token_hex(4)
 
 
-def add(conn: Connection, new: Notification, target: Target, act: Act, cipher: Cipher) -> None:
+def add(conn: Connection, new: Notification, target: DeliveryTarget, act: Act, cipher: Cipher) -> None:
     """Keep it. What happened before is not told. Raises Forbidden for one too many, Unauthorized."""
     audit.require_token(conn, new.made_by)
     mine = conn.execute(_COUNT.where(table.c.username == new.user)).scalar_one()
@@ -164,7 +164,7 @@ def _of_user(conn: Connection, user: str) -> list[Notification]:
 class Notifications(Repository):
     """How users want to be told."""
 
-    async def add(self, new: Notification, target: Target, act: Act) -> None:
+    async def add(self, new: Notification, target: DeliveryTarget, act: Act) -> None:
         """Keep it. What happened before is not told. Raises Forbidden for one too many, Unauthorized."""
         await self._ring.tried(
             lambda cipher: self._writer.run(

@@ -128,7 +128,7 @@ announcements = Table(
     PrimaryKeyConstraint("at", "by"),
 )
 
-# Hours that a user, a group or a virtual cluster may use; empty: not limited by that.
+# What a user, a group or a virtual cluster may use; empty: not limited by that.
 budgets = Table(
     "budgets",
     metadata,
@@ -138,7 +138,8 @@ budgets = Table(
     Column("virtual_cluster", Text, nullable=False),
     Column("resource", String(8), nullable=False),
     Column("per", String(8), nullable=False),
-    Column("limit_us", BigInteger, nullable=False),
+    # Microseconds of one GPU or CPU, or millionths of the currency.
+    Column("amount", BigInteger, nullable=False),
     Column("warn_percent", Integer, nullable=False),
     Column("since", Instant, nullable=False),
     Column("changed_at", Instant, nullable=False),
@@ -147,6 +148,21 @@ budgets = Table(
     Column("told_window", Instant),
     Column("told_level", Integer, nullable=False),
     UniqueConstraint("username", "groupname", "virtual_cluster", "resource", "per"),
+)
+
+# What an hour of a GPU type costs from a moment on, in millionths of the currency; null: nothing.
+prices = Table(
+    "prices",
+    metadata,
+    # A GPU type, or `cpu`: CPUs of tasks without GPUs.
+    Column("kind", Text, nullable=False),
+    Column("since", Instant, nullable=False),
+    Column("hourly", BigInteger),
+    # The same in all rows.
+    Column("currency", Text, nullable=False),
+    Column("changed_at", Instant, nullable=False),
+    Column("changed_by", Text, nullable=False),
+    PrimaryKeyConstraint("kind", "since"),
 )
 
 # Which news of their jobs users get, and how.

@@ -99,7 +99,7 @@ def _portions(values: Sequence[V]) -> Iterator[Sequence[V]]:
         yield values[start : start + _PORTION]
 
 
-class Ports(Repository):
+class PortLeases(Repository):
     """Ports that tasks have leased."""
 
     async def leases(self) -> list[PortLease]:

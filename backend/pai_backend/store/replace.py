@@ -8,7 +8,7 @@ be.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from sqlalchemy import Connection, bindparam, insert, select, union, update
@@ -44,136 +44,134 @@ _ALIASES = union(
 _KEYS = select(task_keys).where(task_keys.c.owner.in_(bindparam("owners_", expanding=True)))
 
 
-@dataclass(frozen=True, eq=False)
-class Takeover:
-    """A job ready to be inserted, in place of earlier ones where it has to be.
+def take_over(
+    conn: Connection,
+    submission: save.Submission,
+    cipher: Cipher,
+    *,
+    may_replace: bool,
+    key: SubmissionKey | None = None,
+) -> Job:
+    """Insert a job, in place of earlier ones where it has to be; returns it as it is stored.
 
-    ``replace``: a job that has its name, or holds its workspace name and runs, is replaced; without it that is refused.
-    ``key``: by which the same submission is recognised.
+    ``may_replace``: a job that has its name, or holds its workspace name and runs, is replaced; without it that is
+    refused. ``key``: by which the same submission is recognised. Raises NameTaken, AddressTaken, InvalidParameters,
+    UnknownKey.
     """
+    new = submission.job
+    if key is not None and (made := submission_keys.made(conn, new.user, key)) is not None:
+        return lookup.job(conn, made, cipher)
+    named = _named(conn, new, cipher)
+    held = addresses.one(conn, new.user, new.spec.address) if new.spec.address else None
+    holder = _holder(conn, new, held, named, cipher)
+    if named is not None and not may_replace:
+        raise save.name_taken(new)
+    if new.name != new.spec.address and addresses.one(conn, new.user, new.name) is not None:
+        raise save.is_address(new)
+    _check(new.spec.address, named, holder, may_replace=may_replace)
+    for job in {job.uid: job for job in (named, holder) if job is not None}.values():
+        running = _running(conn, _renamed(conn, job, new), cipher)
+        if not running.state.final:
+            submission = _after(submission, running)
+    if (keyed := holder or named) is not None:
+        _copy_host_keys(conn, keyed, new)
+    (outcome,) = save.submit_all(conn, [_with_aliases(submission, held, named)])
+    if isinstance(outcome, Exception):
+        raise outcome
+    if new.spec.address and held is None:
+        addresses.reserve(conn, new.user, new.spec.address, outcome.alias, new.submitted_at)
+    if key is not None:
+        submission_keys.keep(conn, outcome, key)
+    return outcome
 
-    submission: save.Submission
-    cipher: Cipher
-    replace: bool
-    key: SubmissionKey | None = None
 
-    def __call__(self, conn: Connection) -> Job:
-        """Insert it; returns the job as it is stored. Raises NameTaken, AddressTaken, InvalidParameters, UnknownKey."""
-        new = self.submission.job
-        if self.key is not None and (made := submission_keys.made(conn, new.user, self.key)) is not None:
-            return lookup.job(conn, made, self.cipher)
-        named = self._named(conn)
-        held = addresses.one(conn, new.user, new.spec.address) if new.spec.address else None
-        holder = self._holder(conn, held, named)
-        if named is not None and not self.replace:
-            raise save.name_taken(new)
-        if new.name != new.spec.address and addresses.one(conn, new.user, new.name) is not None:
-            raise save.is_address(new)
-        self._check(named, holder)
-        submission = self.submission
-        for job in {job.uid: job for job in (named, holder) if job is not None}.values():
-            running = self._running(conn, self._renamed(conn, job))
-            if not running.state.final:
-                submission = _after(submission, running)
-        if (keyed := holder or named) is not None:
-            _copy_host_keys(conn, keyed, new)
-        submission = self._with_aliases(submission, held, holder, named)
-        (outcome,) = save.submit_all(conn, [submission])
-        if isinstance(outcome, Exception):
-            raise outcome
-        if new.spec.address and held is None:
-            addresses.reserve(conn, new.user, new.spec.address, outcome.alias, new.submitted_at)
-        if self.key is not None:
-            submission_keys.keep(conn, outcome, self.key)
-        return outcome
+def _named(conn: Connection, new: Job, cipher: Cipher) -> Job | None:
+    uid = conn.execute(_EARLIER, {"name_": new.name, "user_": new.user}).scalar_one_or_none()
+    return None if uid is None else lookup.job(conn, JobUid(uid), cipher)
 
-    def _named(self, conn: Connection) -> Job | None:
-        new = self.submission.job
-        uid = conn.execute(_EARLIER, {"name_": new.name, "user_": new.user}).scalar_one_or_none()
-        return None if uid is None else lookup.job(conn, JobUid(uid), self.cipher)
 
-    def _holder(self, conn: Connection, held: addresses.Address | None, named: Job | None) -> Job | None:
-        """The job that holds the workspace name. Raises AddressTaken when that name means another job of the user's."""
-        new = self.submission.job
-        if held is not None:
-            holder = held.holder
-            if holder is None:
-                return None
-            return named if named is not None and named.uid == holder.uid else lookup.job(conn, holder.uid, self.cipher)
-        if not new.spec.address:
+def _holder(
+    conn: Connection, new: Job, held: addresses.Address | None, named: Job | None, cipher: Cipher
+) -> Job | None:
+    """The job that holds the workspace name. Raises AddressTaken when that name means another job of the user's."""
+    if held is not None:
+        holder = held.holder
+        if holder is None:
             return None
-        for uid in conn.execute(_CALLED, {"name_": new.spec.address, "user_": new.user}).scalars():
-            if named is None or uid != named.uid:
-                _refuse_called(new.spec.address, lookup.job(conn, JobUid(uid), self.cipher))
+        return named if named is not None and named.uid == holder.uid else lookup.job(conn, holder.uid, cipher)
+    if not new.spec.address:
         return None
+    for uid in conn.execute(_CALLED, {"name_": new.spec.address, "user_": new.user}).scalars():
+        if named is None or uid != named.uid:
+            _refuse_called(new.spec.address, lookup.job(conn, JobUid(uid), cipher))
+    return None
 
-    def _check(self, named: Job | None, holder: Job | None) -> None:
-        """Raises AddressTaken when a job that goes on holds the workspace name and is not to be replaced."""
-        address = self.submission.job.spec.address
-        if holder is None or holder.state.final:
-            return
-        if not self.replace:
-            raise AddressTaken(
-                Text(
-                    "The job {id} holds the workspace name {address} and has not ended.", id=holder.id, address=address
-                ),
-                hint=Text(
-                    "Let this one take its place, which stops that job: `pai submit FILE --replace`, or "
-                    "`replace=true` in the REST query. Or give it another workspace name: `--address "
-                    "OTHER`, or `address=OTHER`."
-                ),
-            )
-        if named is not None and named.uid != holder.uid and not named.state.final:
-            raise AddressTaken(
-                Text(
-                    "The job {id} holds the workspace name {address}, the job {id2} has the name, and "
-                    "neither has ended: a job takes the place of one.",
-                    id=holder.id,
-                    address=address,
-                    id2=named.id,
-                ),
-                hint=Text("Stop one of them first, for example with `pai stop {named}`.", named=named.name),
-            )
 
-    def _with_aliases(
-        self, submission: save.Submission, held: addresses.Address | None, holder: Job | None, named: Job | None
-    ) -> save.Submission:
-        """The submission with the aliases that it may have, the best first."""
-        new = submission.job
-        if held is not None:
-            return replace(submission, candidates=(held.alias,), reserved=held.alias)
-        if new.spec.address:
-            wanted = [job_alias(new.spec.address, digits) for digits in _digits(new)]
-            return replace(submission, candidates=(new.spec.address, *wanted), reserved="")
-        return submission if named is None else replace(submission, candidates=(named.alias, *submission.candidates))
+def _check(address: str, named: Job | None, holder: Job | None, *, may_replace: bool) -> None:
+    """Raises AddressTaken when a job that goes on holds the workspace name and is not to be replaced."""
+    if holder is None or holder.state.final:
+        return
+    if not may_replace:
+        raise AddressTaken(
+            Text("The job {id} holds the workspace name {address} and has not ended.", id=holder.id, address=address),
+            hint=Text(
+                "Let this one take its place, which stops that job: `pai submit FILE --replace`, or "
+                "`replace=true` in the REST query. Or give it another workspace name: `--address "
+                "OTHER`, or `address=OTHER`."
+            ),
+        )
+    if named is not None and named.uid != holder.uid and not named.state.final:
+        raise AddressTaken(
+            Text(
+                "The job {id} holds the workspace name {address}, the job {id2} has the name, and "
+                "neither has ended: a job takes the place of one.",
+                id=holder.id,
+                address=address,
+                id2=named.id,
+            ),
+            hint=Text("Stop one of them first, for example with `pai stop {named}`.", named=named.name),
+        )
 
-    def _running(self, conn: Connection, earlier: Job) -> Job:
-        """The job that may still run: an earlier one that itself waited for another never did."""
-        if earlier.replaces is None:
-            return earlier
-        try:
-            return lookup.job(conn, earlier.replaces, self.cipher)
-        except NoSuchJob:  # deleted, so it has ended
-            return earlier
 
-    def _renamed(self, conn: Connection, earlier: Job) -> Job:
-        """Give the earlier job another alias, and another name if it has to; ask it to stop unless it has ended."""
-        new = self.submission.job
-        name = _free_name(conn, earlier) if earlier.name in (new.name, new.spec.address) else earlier.name
-        alias = _free_alias(conn, earlier, name)
-        renamed = earlier.model_copy(update={"name": name, "alias": alias})
-        names = {"name": name, "alias": alias, "search": search_text(renamed)}
-        conn.execute(_RENAME, {**names, "uid_": earlier.uid})
-        told = [NewEvent("job.replaced", {"by": new.uid, "name": name, "was": earlier.name})]
-        if not earlier.state.final and earlier.desired is not Desired.STOP:
-            what = "its name" if earlier.name == new.name else f"the workspace name {new.spec.address}"
-            reason = f"replaced by another job of {what}"
-            renamed = renamed.model_copy(
-                update={"desired": Desired.STOP, "stop_reason": reason, "stop_cause": StopCause.USER}
-            )
-            asked = {"by": new.user, "reason": reason, "cause": StopCause.USER.value}
-            told.append(NewEvent("job.stop-requested", asked))
-        return intent.write(conn, renamed, told, new.submitted_at)
+def _with_aliases(submission: save.Submission, held: addresses.Address | None, named: Job | None) -> save.Submission:
+    """The submission with the aliases that it may have, the best first."""
+    new = submission.job
+    if held is not None:
+        return replace(submission, candidates=(held.alias,), reserved=held.alias)
+    if new.spec.address:
+        wanted = [job_alias(new.spec.address, digits) for digits in _digits(new)]
+        return replace(submission, candidates=(new.spec.address, *wanted), reserved="")
+    return submission if named is None else replace(submission, candidates=(named.alias, *submission.candidates))
+
+
+def _running(conn: Connection, earlier: Job, cipher: Cipher) -> Job:
+    """The job that may still run: an earlier one that itself waited for another never did."""
+    if earlier.replaces is None:
+        return earlier
+    try:
+        return lookup.job(conn, earlier.replaces, cipher)
+    except NoSuchJob:  # deleted, so it has ended
+        return earlier
+
+
+def _renamed(conn: Connection, earlier: Job, new: Job) -> Job:
+    """Give the earlier job another alias, and another name if it has to; ask it to stop unless it has ended."""
+    name = _free_name(conn, earlier) if earlier.name in (new.name, new.spec.address) else earlier.name
+    alias = _free_alias(conn, earlier, name)
+    renamed = earlier.model_copy(update={"name": name, "alias": alias})
+    names = {"name": name, "alias": alias, "search": search_text(renamed)}
+    conn.execute(_RENAME, {**names, "uid_": earlier.uid})
+    told = [NewEvent("job.replaced", {"by": new.uid, "name": name, "was": earlier.name})]
+    if not earlier.state.final and earlier.desired is not Desired.STOP:
+        reason = Text("replaced by another job of its name")
+        if earlier.name != new.name:
+            reason = Text("replaced by another job of the workspace name {address}", address=new.spec.address)
+        renamed = renamed.model_copy(
+            update={"desired": Desired.STOP, "stop_reason": reason, "stop_cause": StopCause.USER}
+        )
+        asked = {"by": new.user, "reason": reason, "cause": StopCause.USER.value}
+        told.append(NewEvent("job.stop-requested", asked))
+    return intent.write(conn, renamed, told, new.submitted_at)
 
 
 def _refuse_called(address: str, job: Job) -> NoReturn:
@@ -192,7 +190,7 @@ def _refuse_called(address: str, job: Job) -> NoReturn:
 def _after(submission: save.Submission, earlier: Job) -> save.Submission:
     """The submission as one that waits until the earlier job has ended."""
     job = submission.job
-    why = f"waits until {earlier.id}, which it replaces, has ended"
+    why = Text("waits until {job}, which it replaces, has ended", job=earlier.id)
     job = job.model_copy(update={"replaces": earlier.uid, "why": why})
     return replace(submission, job=job, values={**submission.values, **changing_values(job)})
 

@@ -19,6 +19,7 @@ from pai_backend.model.errors import Bug, DocumentError
 from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import JobSpec
 from pai_backend.model.text import Text
+from pai_backend.model.wording import restored, wording_of
 from pai_backend.store.base import JobSummary
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.tables import jobs
@@ -75,6 +76,7 @@ SUMMARY = (
     jobs.c.resource_retries,
     jobs.c.tags,
     jobs.c.gpu_types,
+    jobs.c.why_wording,
 )
 """The columns of a :class:`JobSummary`, in its order."""
 
@@ -138,6 +140,7 @@ def changing_values(job: Job) -> Values:
         "state": job.state.value,
         "phase": job.phase.value,
         "why": job.why,
+        "why_wording": wording_text(job.why),
         "desired": job.desired.value,
         "attempt": job.attempt,
         "retries": job.retries.total,
@@ -151,6 +154,12 @@ def changing_values(job: Job) -> Values:
         "settled": settled(job),
         "rest": job.model_dump_json(include=_REST),
     }
+
+
+def wording_text(text: str) -> str:
+    """The wording of a text as a column has it; empty for one without a template."""
+    wording = wording_of(text)
+    return "" if wording is None else wording.model_dump_json()
 
 
 def settled(job: Job) -> bool:
@@ -211,6 +220,8 @@ def to_job(row: AnyRow, bodies: Sequence[str], cipher: Cipher) -> Job:
     # A field that an older version knew, and this one does not, is dropped rather than refused.
     rest = {name: value for name, value in from_json(row.rest).items() if name in _REST}
     rest["tags"] = read_tags(row.tags)
+    if row.why_wording:
+        fields["why"] = restored(row.why, from_json(row.why_wording))
     return Job.model_validate(
         {**fields, **rest, "spec": JobSpec.model_validate_json(cipher.open(row.spec)), "tasks": to_tasks(bodies)}
     )
@@ -218,4 +229,4 @@ def to_job(row: AnyRow, bodies: Sequence[str], cipher: Cipher) -> Job:
 
 def to_summary(row: AnyRow) -> JobSummary:
     """A list row from :data:`SUMMARY`; no JSON is read but that of tags and GPU types."""
-    return JobSummary(*(*row[:-2], read_tags(row[-2]), read_gpu_types(row[-1])))
+    return JobSummary(*(*row[:-3], read_tags(row[-3]), read_gpu_types(row[-2]), row[-1]))

@@ -13,7 +13,7 @@ from pai_backend.model.base import Model
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, StopCause
 from pai_backend.model.rule_clock import EndWarned, UnderuseClock
-from pai_backend.store import events, lease, lookup, stop
+from pai_backend.store import events, intent, lease, lookup
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.repository import Repository
@@ -88,5 +88,5 @@ def _stop(conn: Connection, uid: JobUid, attempt: int, reason: str, at: datetime
     job = lookup.job(conn, uid, cipher)
     if job.state.final or job.desired is Desired.STOP or job.attempt != attempt:
         return False
-    stop.asked(conn, job, StopCause.IDLE, "", reason, at)
+    intent.asked(conn, job, StopCause.IDLE, "", reason, at)
     return True

@@ -83,7 +83,7 @@ def prepare(
         },
         document=document_values(job, source, filename, media_type, secrets, cipher),
         tasks=task_values(job, job.tasks),
-        events=events.event_values(job, 0, new, job.submitted_at),
+        events=events.event_values(job.uid, job.user, 0, new, job.submitted_at),
     )
 
 
@@ -282,7 +282,7 @@ def _judge(decision: Decision, epoch: int, heads: dict[str, _Head], leases: port
     new_tasks, new_bodies = task_values(job, fresh), task_values(job, changed)
     leases.apply(decision.release, decision.lease)
     # Nothing below refuses: from here on the save is part of the transaction.
-    new_events = events.event_values(job, head.last_seq, decision.events, decision.at)
+    new_events = events.event_values(job.uid, job.user, head.last_seq, decision.events, decision.at)
     heads[job.uid] = _Head(seen.version + 1, head.last_seq + len(new_events))
     saved = job.model_copy(update={"version": seen.version + 1})
     writes.jobs.append(

@@ -20,6 +20,7 @@ from pai_backend.store.accounting import Accounting
 from pai_backend.store.addresses import Addresses
 from pai_backend.store.announcements import Announcements
 from pai_backend.store.auditing import Audit
+from pai_backend.store.bookings import Bookings
 from pai_backend.store.budgeting import Budgets
 from pai_backend.store.configurations import Configurations
 from pai_backend.store.database import Backing, Database
@@ -39,7 +40,8 @@ from pai_backend.store.login_starts import LoginStarts
 from pai_backend.store.noticing import Notices
 from pai_backend.store.notifications import Notifications
 from pai_backend.store.other_holders import OtherHolders
-from pai_backend.store.ports import Ports
+from pai_backend.store.ports import PortLeases
+from pai_backend.store.prices import PriceList
 from pai_backend.store.recovering import Recovery
 from pai_backend.store.rule_clocks import RuleClocks
 from pai_backend.store.run_times import RunTimes
@@ -68,6 +70,7 @@ class Store:
         self.addresses = Addresses(*shared)
         self.announcements = Announcements(*shared)
         self.audit = Audit(*shared)
+        self.bookings = Bookings(*shared)
         self.budgets = Budgets(*shared)
         self.configs = Configurations(*shared)
         self.deletion = Deletions(*shared)
@@ -85,7 +88,8 @@ class Store:
         self.login_starts = LoginStarts(*shared)
         self.notices = Notices(*shared)
         self.notifications = Notifications(*shared)
-        self.ports = Ports(*shared)
+        self.ports = PortLeases(*shared)
+        self.prices = PriceList(*shared)
         self.recovery = Recovery(*shared)
         self.rule_clocks = RuleClocks(*shared)
         self.run_times = RunTimes(*shared)

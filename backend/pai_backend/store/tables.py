@@ -75,6 +75,8 @@ jobs = Table(
     Column("rest", Text, nullable=False),
     # A JSON list, as the tags are; empty for jobs that an earlier version saved last and that held no GPU.
     Column("gpu_types", Text, nullable=False, server_default=text("'[]'")),
+    # How ``why`` was made, as JSON; empty where it has no template, and of jobs that an earlier version saved last.
+    Column("why_wording", Text, nullable=False, server_default=text("''")),
     # Name first: a group of submits is checked by ``name IN (…)`` over all users at once.
     UniqueConstraint("name", "username"),
     # All that lists filter and order by, so that any filter is looked for without a look at the wide rows.
@@ -299,6 +301,20 @@ vc_rules = Table(
     Column("changed_by", Text, nullable=False),
     # When the longest run was last set or removed; null: it never was.
     Column("longest_run_at", Instant),
+)
+
+# Reservations of GPUs of virtual clusters.
+bookings = Table(
+    "bookings",
+    metadata,
+    Column("id", String(8), primary_key=True),
+    Column("virtual_cluster", Text, nullable=False),
+    Column("begins", Instant, nullable=False),
+    Column("ends", Instant, nullable=False),
+    # JSON of the rest of ``model.booking.Booking``.
+    Column("body", Text, nullable=False),
+    Column("made_at", Instant, nullable=False),
+    Column("made_by", Text, nullable=False),
 )
 
 controller_lease = Table(

@@ -66,7 +66,7 @@ def take_back(conn: Connection, lost: LostJob, cipher: Cipher, epoch: int, at: d
         same = [tasks.c[name] == row[name] for name in ("job", "attempt", "role_number", "task_index")]
         conn.execute(delete(tasks).where(*same))
         conn.execute(insert(tasks).values(row))
-    events.append(conn, events.event_values(job, last_seq, [told], at))
+    events.append(conn, events.event_values(job.uid, job.user, last_seq, [told], at))
     staying = [stay for task in job.tasks if (stay := stay_of(job, task)) is not None]
     accounting.note(conn, [accounting.Change(at, [task.uid for task in job.tasks], staying)])
     task_keys.keep(conn, {slot: (cipher.sealed(pem.encode()), public) for slot, (pem, public) in lost.keys.items()}, ())

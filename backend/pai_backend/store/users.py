@@ -28,7 +28,7 @@ from pai_backend.store import (
     user_secrets,
 )
 from pai_backend.store.grants import Act, Holdings, UserUpdate
-from pai_backend.store.kept_documents import Kind
+from pai_backend.store.kept_documents import DocumentKind
 from pai_backend.store.people_tables import access_tokens, audit_events, external_users, user_keys
 from pai_backend.store.people_tables import accounts as configured
 from pai_backend.store.people_tables import kept_documents as kept_documents_
@@ -138,8 +138,8 @@ def holdings(conn: Connection, name: str, now: datetime) -> Holdings:
         active_jobs=tuple(conn.execute(_ACTIVE, asked).scalars()),
         ended_jobs=conn.execute(_ENDED, asked).scalar_one(),
         addresses=tuple(conn.execute(_ADDRESSES, asked).scalars()),
-        templates=kept.get(Kind.TEMPLATE.value, 0),
-        drafts=kept.get(Kind.DRAFT.value, 0),
+        templates=kept.get(DocumentKind.TEMPLATE.value, 0),
+        drafts=kept.get(DocumentKind.DRAFT.value, 0),
         keys=conn.execute(_KEYS, asked).scalar_one(),
         certificates=len(certificates.living(conn, name, now)),
         tokens=len(tokens.tokens_of(conn, name, now)),

@@ -14,7 +14,7 @@ MOST_KEPT = 100
 """Versions that are kept; a text may have 4 MiB."""
 
 
-class Origin(StrEnum):
+class VersionOrigin(StrEnum):
     """Who asked for a version."""
 
     SETTING = "setting"
@@ -28,7 +28,7 @@ class ConfigVersion:
     """A version without its text. ``by`` is empty for the setting; ``effects`` is JSON, empty until it has force."""
 
     version: int
-    origin: Origin
+    origin: VersionOrigin
     by: str
     recorded_at: datetime
     in_force_at: datetime | None

@@ -30,7 +30,7 @@ TAIL = 4000
 """Bytes of what a kernel wrote to its standard error that are told when it ends."""
 
 
-class Holder:
+class KernelHolder:
     """The kernel in ``directory``. ``keep_s``: how long it is kept without anybody attached; None: for ever."""
 
     def __init__(self, directory: str, keep_s: float | None) -> None:
@@ -267,4 +267,4 @@ def _text(path: str) -> str:
 
 def main(directory: str, keep_s: float | None) -> None:
     """Hold a kernel in this directory."""
-    asyncio.run(Holder(directory, keep_s).run())
+    asyncio.run(KernelHolder(directory, keep_s).run())

@@ -40,7 +40,7 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     return kind, await reader.readexactly(length)
 
 
-class Link:
+class MessageLink:
     """One end of a link. ``receive(kind, stream, payload)`` is awaited for each message of the other end, in order."""
 
     def __init__(self, name: str, receive: Callable[[int, int, bytes], Awaitable[None]]) -> None:
@@ -128,7 +128,7 @@ class Streams:
         told: Callable[[dict[str, Any]], Awaitable[None]],
         arrived: Callable[[int, int], Awaitable[None]] | None = None,
     ) -> None:
-        self.link = Link(link_name, self._receive)
+        self.link = MessageLink(link_name, self._receive)
         self._told = told
         self._arrived = arrived
         self._writers: dict[int, asyncio.StreamWriter] = {}

@@ -48,6 +48,11 @@ export interface components {
             readonly completedTime: string | null;
             /** @description Why a later attempt followed; empty for the latest. */
             readonly retryReason: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly retryReasonWording: components["schemas"]["Wording"] | null;
             /** @description By role, index and `attempt`; a retried task has several. */
             readonly runs: readonly components["schemas"]["TaskWire"][];
         };
@@ -56,6 +61,89 @@ export interface components {
          * @enum {string}
          */
         readonly Basis: "declared" | "history";
+        /** @description A reservation that a group has to leave room for. */
+        readonly BookedFor: {
+            readonly name: string;
+            readonly gpus: number;
+            /** @default  */
+            readonly gpuType: string;
+            /** Format: date-time */
+            readonly begins: string;
+            /** Format: date-time */
+            readonly ends: string;
+            /**
+             * @description Users and groups that it is for; empty: all of the virtual cluster.
+             * @default
+             */
+            readonly whom: string;
+        };
+        /** @description Reservations, the earliest first. */
+        readonly BookingList: {
+            /** @description Those of virtual clusters that the caller may use or manages; with those of the last 30 days. */
+            readonly data: readonly components["schemas"]["BookingWire"][];
+            /** @description Virtual clusters whose GPUs the caller may reserve. */
+            readonly mayReserve: readonly string[];
+        };
+        /** @description GPUs of a virtual cluster that are reserved for a time. */
+        readonly BookingWire: {
+            readonly id: string;
+            readonly virtualCluster: string;
+            readonly name: string;
+            readonly gpus: number;
+            readonly gpuType: string;
+            readonly oneNode: boolean;
+            /** Format: date-time */
+            readonly begins: string;
+            /** Format: date-time */
+            readonly ends: string;
+            readonly users: readonly string[];
+            readonly groups: readonly string[];
+            /** @description Jobs that are stopped when it begins, as far as the caller sees them. */
+            readonly stops: readonly string[];
+            /** @description Whether the caller's jobs may use it. */
+            readonly isYours: boolean;
+            /** Format: date-time */
+            readonly madeAt: string;
+            readonly madeBy: string;
+            /** @description Whether the caller may remove it. */
+            readonly mayRemove: boolean;
+        };
+        /** @description A budget, and what of it is used. */
+        readonly BudgetWire: {
+            readonly id: string;
+            readonly user: string | null;
+            readonly group: string | null;
+            readonly virtualCluster: string | null;
+            readonly resource: components["schemas"]["Resource"];
+            readonly per: components["schemas"]["Per"];
+            /** @description Null for money. */
+            readonly hours: number | null;
+            /** @description As `/api/v2/usage` adds up for the same users, cluster and time. */
+            readonly usedHours: number | null;
+            /** @description Money, as a decimal number; null for hours. */
+            readonly amount: string | null;
+            /** @description The same of what is used, rounded down to millionths. */
+            readonly usedAmount: string | null;
+            readonly currency: string | null;
+            /**
+             * @description `near`: users are warned; `used-up`: jobs wait.
+             * @enum {string}
+             */
+            readonly level: "ok" | "near" | "used-up";
+            readonly warnPercent: number;
+            /**
+             * Format: date-time
+             * @description From when on hours count now.
+             */
+            readonly begins: string;
+            /** @description When the use begins again at zero; null: never. */
+            readonly ends: string | null;
+            /** Format: date-time */
+            readonly changedAt: string;
+            readonly changedBy: string;
+            /** @description Whether the caller may change it. */
+            readonly mayChange: boolean;
+        };
         /** @description A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is. */
         readonly CapReached: {
             /** @default  */
@@ -92,7 +180,7 @@ export interface components {
          * @description What keeps a group from starting. The one reported is the binding one: without it the group would start.
          * @enum {string}
          */
-        readonly Cause: "type" | "quota" | "shape" | "cap" | "bad-nodes" | "linear" | "port" | "preempting" | "kept" | "reserved" | "fragmented" | "priority" | "ahead";
+        readonly Cause: "type" | "quota" | "shape" | "cap" | "bad-nodes" | "linear" | "port" | "preempting" | "kept" | "reserved" | "fragmented" | "booked" | "priority" | "ahead";
         /** @description Cells of one type in one virtual cluster, or of one pinned cell. */
         readonly CellsUseWire: {
             readonly leafType: string;
@@ -143,7 +231,7 @@ export interface components {
              */
             readonly before: number;
             /**
-             * @description The most of them with which it starts.
+             * @description The most of them with which it starts; max-duration: the longest time, in seconds.
              * @default 0
              */
             readonly after: number;
@@ -162,7 +250,7 @@ export interface components {
          * @description One thing to do differently.
          * @enum {string}
          */
-        readonly ChangeKind: "type" | "virtual-cluster" | "fewer-tasks" | "smaller-tasks" | "opportunistic" | "anywhere" | "drop-label" | "tolerate" | "uncordon";
+        readonly ChangeKind: "type" | "virtual-cluster" | "fewer-tasks" | "smaller-tasks" | "opportunistic" | "max-duration" | "anywhere" | "drop-label" | "tolerate" | "uncordon";
         /**
          * @description A way to tell someone.
          * @enum {string}
@@ -208,6 +296,12 @@ export interface components {
             readonly name: string;
             readonly url: string;
             readonly current: boolean;
+        };
+        /** @description Of each day of `days` the hours and what they cost. */
+        readonly DailyUsage: {
+            readonly gpuHours: readonly number[];
+            readonly cpuHours: readonly number[];
+            readonly cost: readonly string[] | null;
         };
         /**
          * @description Which protocol a document was written in.
@@ -459,6 +553,11 @@ export interface components {
             };
             /** @description The warning, or what stops the clock, in words; else empty. */
             readonly sentence: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly sentenceWording: components["schemas"]["Wording"] | null;
         };
         /** @description Credentials of a registry as the document gives them: texts may hold ``<% $secrets.x %>`` tags, never values. */
         readonly ImageAuth: {
@@ -482,6 +581,11 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             /** @description Why it waits, in one sentence; empty when it does not. */
             readonly why: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly whyWording: components["schemas"]["Wording"] | null;
             readonly virtualCluster: string;
             /** Format: date-time */
             readonly submissionTime: string;
@@ -530,6 +634,11 @@ export interface components {
              */
             readonly ruleWarning: string;
             /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly ruleWarningWording: components["schemas"]["Wording"] | null;
+            /**
              * @description Null for a job without an `idleTimeout`, and for one that has ended.
              * @default null
              */
@@ -539,6 +648,11 @@ export interface components {
              * @default
              */
             readonly doubt: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly doubtWording: components["schemas"]["Wording"] | null;
             /**
              * @description Where its output is below `/api/v2/fs`; empty where it is elsewhere, or has none.
              * @default
@@ -563,6 +677,8 @@ export interface components {
             readonly role: string | null;
             /** @default null */
             readonly index: number | null;
+            /** @description How ``message`` was made; null where another program wrote it. */
+            readonly wording: components["schemas"]["Wording"] | null;
         };
         /** @description What the tasks of a job used. */
         readonly JobMetrics: {
@@ -674,6 +790,16 @@ export interface components {
             readonly secretEnv: {
                 readonly [key: string]: string;
             };
+            /**
+             * @description kubernetes of extras.jupyterPai: what is chosen of its pods.
+             * @default {
+             *       "priorityClass": "",
+             *       "runtimeClass": "",
+             *       "serviceAccount": "",
+             *       "imagePullSecrets": []
+             *     }
+             */
+            readonly kubernetes: components["schemas"]["PodChoice"];
             readonly name: string;
             readonly dialect: components["schemas"]["Dialect"];
             readonly image: string;
@@ -807,7 +933,52 @@ export interface components {
         readonly MovedJobs: {
             readonly status: number;
             readonly message: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
             readonly jobs: readonly components["schemas"]["MovedJob"][];
+        };
+        /** @description GPUs of a virtual cluster to reserve for a time. */
+        readonly NewBooking: {
+            readonly virtualCluster: string;
+            /** @description What it is for, which all who may use the virtual cluster see. */
+            readonly name: string;
+            /** @description GPUs of one kind. */
+            readonly gpus: number;
+            /**
+             * @description Their type; empty: any one.
+             * @default
+             */
+            readonly gpuType: string;
+            /**
+             * @description They all lie in one node.
+             * @default false
+             */
+            readonly oneNode: boolean;
+            /**
+             * @description Null, or a time that is over: now.
+             * @default null
+             */
+            readonly begins: string | null;
+            /** Format: date-time */
+            readonly ends: string;
+            /**
+             * @description Users whose jobs may use it.
+             * @default []
+             */
+            readonly users: readonly string[];
+            /**
+             * @description Groups whose members' jobs may; without users and groups, all of the virtual cluster.
+             * @default []
+             */
+            readonly groups: readonly string[];
+            /**
+             * @description Stop jobs that hold the GPUs when it begins, which has to be 10 minutes from now at least.
+             * @default false
+             */
+            readonly endOthers: boolean;
         };
         /**
          * @description What can happen to a job that its user wants to know.
@@ -907,6 +1078,11 @@ export interface components {
          */
         readonly Outcome: "starts" | "waits" | "never";
         /**
+         * @description For how long a budget is meant.
+         * @enum {string}
+         */
+        readonly Per: "month" | "total";
+        /**
          * @description The state in plain words, finer than :class:`State`.
          * @enum {string}
          */
@@ -915,6 +1091,29 @@ export interface components {
         readonly PlacedEvent: {
             readonly position: string;
             readonly event: components["schemas"]["Event"];
+        };
+        /** @description What a document says of its pods; empty where the administrator's settings count. */
+        readonly PodChoice: {
+            /**
+             * @description PriorityClass of the pods.
+             * @default
+             */
+            readonly priorityClass: string;
+            /**
+             * @description RuntimeClass of the pods.
+             * @default
+             */
+            readonly runtimeClass: string;
+            /**
+             * @description ServiceAccount of the pods; they never get its token.
+             * @default
+             */
+            readonly serviceAccount: string;
+            /**
+             * @description Secrets of the tasks' namespace that their images may be fetched with.
+             * @default []
+             */
+            readonly imagePullSecrets: readonly string[];
         };
         /** @description A labelled group of ports that each task of a role gets. */
         readonly PortSpec: {
@@ -955,9 +1154,19 @@ export interface components {
         readonly Released: {
             readonly status: number;
             readonly message: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
             /** @description Names of the tasks, `role-index`. */
             readonly tasks: readonly string[];
         };
+        /**
+         * @description What a budget counts: hours of GPUs, hours of CPUs, or what both cost.
+         * @enum {string}
+         */
+        readonly Resource: "gpu" | "cpu" | "money";
         /** @description What one task needs. */
         readonly Resources: {
             /**
@@ -1128,6 +1337,11 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             /** @description Why it waits, in one sentence; empty when it does not. */
             readonly why: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly whyWording: components["schemas"]["Wording"] | null;
             readonly virtualCluster: string;
             /** Format: date-time */
             readonly submissionTime: string;
@@ -1163,6 +1377,11 @@ export interface components {
             readonly signal: number | null;
             readonly reason: string;
             readonly message: string;
+            /**
+             * @description How ``message`` was made; null where another program wrote it.
+             * @default null
+             */
+            readonly wording: components["schemas"]["Wording"] | null;
             /** @description Its class, one word of docs/exits.md. */
             readonly phrase: string;
             /** @description What the user can do, in a sentence; or empty. */
@@ -1343,6 +1562,55 @@ export interface components {
             /** @description Bytes that are kept of an unfinished upload: the next offset. */
             readonly kept: number;
             readonly complete: boolean;
+        };
+        /** @description What was held between two moments. */
+        readonly Usage: {
+            /** Format: date-time */
+            readonly since: string;
+            /** Format: date-time */
+            readonly until: string;
+            /** @description Of all costs; null without any prices. */
+            readonly currency: string | null;
+            /** @description All of it, each hour once; the hours of users in several groups, too. */
+            readonly total: components["schemas"]["UsageAmounts"];
+            /** @description The days of UTC that `daily` is about; empty where it was not asked for. */
+            readonly days: readonly string[];
+            /** @description The most GPU hours first; by day, the days in order. */
+            readonly data: readonly components["schemas"]["UsageRow"][];
+        };
+        /** @description Hours, and what they cost at the prices of their time. */
+        readonly UsageAmounts: {
+            /** @description Hours for which GPUs were held, each GPU by itself. */
+            readonly gpuHours: number;
+            /** @description The same of CPUs. */
+            readonly cpuHours: number;
+            /** @description A decimal number, rounded to millionths; null without any prices. */
+            readonly cost: string | null;
+        };
+        /** @description Hours that belong together; what they are not told apart by is ``null``. */
+        readonly UsageRow: {
+            /** @description Hours for which GPUs were held, each GPU by itself. */
+            readonly gpuHours: number;
+            /** @description The same of CPUs. */
+            readonly cpuHours: number;
+            /** @description A decimal number, rounded to millionths; null without any prices. */
+            readonly cost: string | null;
+            readonly user: string | null;
+            /** @description One that administrators have added the user to; empty for users in none. */
+            readonly group: string | null;
+            readonly virtualCluster: string | null;
+            /** @description Empty for tasks without GPUs. */
+            readonly gpuType: string | null;
+            /** @description A day of UTC, such as 2026-11-25. */
+            readonly day: string | null;
+            /** @description The job's uid. */
+            readonly job: string | null;
+            /** @description `guaranteed`, or `opportunistic` for what was beyond the quota. */
+            readonly quota: string | null;
+            /** @description Runs of tasks, on each day that they touch. */
+            readonly runs: number;
+            /** @description The same by day, where that was asked for. */
+            readonly daily: components["schemas"]["DailyUsage"] | null;
         };
         /** @description A sample, or the mean of those that it stands for. */
         readonly UsePoint: {
@@ -1564,6 +1832,11 @@ export interface components {
             /** @default null */
             readonly cap: components["schemas"]["CapReached"] | null;
             /**
+             * @description booked: the reservation.
+             * @default null
+             */
+            readonly booked: components["schemas"]["BookedFor"] | null;
+            /**
              * @description Place in the queue of its virtual cluster, from 1.
              * @default 0
              */
@@ -1619,6 +1892,11 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             /** @description As in the list; empty when it does not wait. */
             readonly sentence: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly sentenceWording: components["schemas"]["Wording"] | null;
             /** @description The reason; null when the job does not wait for GPUs. */
             readonly waiting: components["schemas"]["Waiting"] | null;
             /** @description When the controller said so; null when it has not. */
@@ -1630,6 +1908,11 @@ export interface components {
              * @default
              */
             readonly doubt: string;
+            /**
+             * @description How that text was made; null where it is empty, or another program wrote it.
+             * @default null
+             */
+            readonly doubtWording: components["schemas"]["Wording"] | null;
         };
         /** @description Template and arguments of a text: clients translate the template and put the arguments in. */
         readonly Wording: {
@@ -1653,6 +1936,10 @@ export type AnnouncementWire = components['schemas']['AnnouncementWire'];
 export type AttemptList = components['schemas']['AttemptList'];
 export type AttemptWire = components['schemas']['AttemptWire'];
 export type Basis = components['schemas']['Basis'];
+export type BookedFor = components['schemas']['BookedFor'];
+export type BookingList = components['schemas']['BookingList'];
+export type BookingWire = components['schemas']['BookingWire'];
+export type BudgetWire = components['schemas']['BudgetWire'];
 export type CapReached = components['schemas']['CapReached'];
 export type Cause = components['schemas']['Cause'];
 export type CellsUseWire = components['schemas']['CellsUseWire'];
@@ -1664,6 +1951,7 @@ export type CodeServer = components['schemas']['CodeServer'];
 export type Completion = components['schemas']['Completion'];
 export type ContextList = components['schemas']['ContextList'];
 export type ContextWire = components['schemas']['ContextWire'];
+export type DailyUsage = components['schemas']['DailyUsage'];
 export type Dialect = components['schemas']['Dialect'];
 export type DoctorReport = components['schemas']['DoctorReport'];
 export type DocumentWarning = components['schemas']['DocumentWarning'];
@@ -1700,6 +1988,7 @@ export type LogTimes = components['schemas']['LogTimes'];
 export type MadeLink = components['schemas']['MadeLink'];
 export type MovedJob = components['schemas']['MovedJob'];
 export type MovedJobs = components['schemas']['MovedJobs'];
+export type NewBooking = components['schemas']['NewBooking'];
 export type News = components['schemas']['News'];
 export type NodeUseWire = components['schemas']['NodeUseWire'];
 export type NotebookRun = components['schemas']['NotebookRun'];
@@ -1709,12 +1998,15 @@ export type Origin = components['schemas']['Origin'];
 export type OrphanList = components['schemas']['OrphanList'];
 export type OrphanShown = components['schemas']['OrphanShown'];
 export type Outcome = components['schemas']['Outcome'];
+export type Per = components['schemas']['Per'];
 export type Phase = components['schemas']['Phase'];
 export type PlacedEvent = components['schemas']['PlacedEvent'];
+export type PodChoice = components['schemas']['PodChoice'];
 export type PortSpec = components['schemas']['PortSpec'];
 export type PriorityClass = components['schemas']['PriorityClass'];
 export type PyCharmWire = components['schemas']['PyCharmWire'];
 export type Released = components['schemas']['Released'];
+export type Resource = components['schemas']['Resource'];
 export type Resources = components['schemas']['Resources'];
 export type RetryDetails = components['schemas']['RetryDetails'];
 export type RoleWire = components['schemas']['RoleWire'];
@@ -1743,6 +2035,9 @@ export type Ticket = components['schemas']['Ticket'];
 export type Told = components['schemas']['Told'];
 export type Trial = components['schemas']['Trial'];
 export type UploadState = components['schemas']['UploadState'];
+export type Usage = components['schemas']['Usage'];
+export type UsageAmounts = components['schemas']['UsageAmounts'];
+export type UsageRow = components['schemas']['UsageRow'];
 export type UsePoint = components['schemas']['UsePoint'];
 export type UserExtension = components['schemas']['UserExtension'];
 export type UserGroup = components['schemas']['UserGroup'];

@@ -15,6 +15,7 @@ import { logCalls } from './logs';
 import { notificationCalls } from './notices';
 import { peopleCalls } from './people';
 import { runCalls } from './runs';
+import { usageCalls } from './usage';
 
 /** {@link IPaiClient} over the Jupyter server's connection settings. */
 export function clientOver(settings: ServerConnection.ISettings): IPaiClient {
@@ -28,6 +29,7 @@ export function clientOver(settings: ServerConnection.ISettings): IPaiClient {
     ...clusterCalls(connection),
     ...peopleCalls(connection),
     ...notificationCalls(connection),
+    ...usageCalls(connection),
     ...kernelCalls(connection),
     ...runCalls(connection)
   };

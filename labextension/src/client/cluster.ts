@@ -21,6 +21,14 @@ export function clusterCalls(connection: Connection) {
       const body = JSON.stringify(change);
       await connection.api('PUT', rulesPath(vc), { body });
     },
+    reservations: () => connection.json('GET', 'reservations'),
+    reserve: async made => {
+      const body = JSON.stringify(made);
+      await connection.api('POST', 'reservations', { body });
+    },
+    removeReservation: async id => {
+      await connection.api('DELETE', pathOf('reservations', id));
+    },
     use: () => connection.json('GET', 'cluster/use'),
     orphans: () => connection.rows('cluster/orphans'),
     endOrphan: async task => {

@@ -1,5 +1,5 @@
 /**
- * What the Jupyter server does itself: it makes jobs of notebooks and sweeps, and knows the user's backends.
+ * What the Jupyter server does itself: it makes jobs of notebooks, programs and sweeps, and knows the user's backends.
  */
 
 import type { Connection } from '../request';
@@ -10,6 +10,8 @@ import type { IPaiClient } from '../tokens';
 export function runCalls(connection: Connection) {
   return {
     runNotebook: run => connection.server('POST', 'notebooks', run),
+    runProgram: run => connection.server('POST', 'programs', run),
+    sendFolder: path => connection.server('POST', 'folders', { path }),
     notebookRun: job => connection.server('GET', pathOf('notebooks', job)),
     fetchNotebook: job => connection.server('POST', pathOf('notebooks', job)),
     submitSweep: sweep => connection.server('POST', 'sweeps', sweep),

@@ -12,6 +12,7 @@ import { JOB_ARGS } from '../jobs/commands';
 import type { IPaiClient, QueuePlace } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { ClusterModel } from './model';
+import { removeReservation, reserve } from './reserving';
 import { showRules } from './rules';
 
 /** What the commands act on. */
@@ -94,12 +95,68 @@ async function endOrphan(
   await model.refresh();
 }
 
+/** The GPU types that a virtual cluster has cells of, as far as that is known. */
+function typesOf(model: ClusterModel, vc: string): readonly string[] {
+  const use = model.state.use?.virtualClusters.find(({ name }) => name === vc);
+  const types = use?.cells.map(({ leafType }) => leafType) ?? [];
+  return [...new Set(types)].filter(type => type !== '').sort();
+}
+
+function addReservationCommands(
+  commands: CommandRegistry,
+  options: IClusterCommandOptions
+): void {
+  const { client, model, trans } = options;
+  commands.addCommand(CommandIDs.reserve, {
+    label: trans.__('Reserve GPUs…'),
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          vc: { type: 'string', description: 'Name of the virtual cluster.' }
+        },
+        required: ['vc']
+      }
+    },
+    isEnabled: args => typeof args.vc === 'string',
+    execute: async args => {
+      if (typeof args.vc === 'string') {
+        const types = typesOf(model, args.vc);
+        await reported(trans, reserve(client, trans, args.vc, types));
+        await model.refresh();
+      }
+    }
+  });
+  commands.addCommand(CommandIDs.removeReservation, {
+    label: trans.__('Remove Reservation…'),
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          id: { type: 'string', description: 'Id of the reservation.' },
+          name: { type: 'string', description: 'What it is for.' }
+        },
+        required: ['id']
+      }
+    },
+    isEnabled: args => typeof args.id === 'string',
+    execute: async args => {
+      if (typeof args.id === 'string') {
+        const name = typeof args.name === 'string' ? args.name : args.id;
+        await reported(trans, removeReservation(client, trans, args.id, name));
+        await model.refresh();
+      }
+    }
+  });
+}
+
 /** Add the commands. */
 export function addClusterCommands(
   commands: CommandRegistry,
   options: IClusterCommandOptions
 ): void {
   const { trans } = options;
+  addReservationCommands(commands, options);
   commands.addCommand(CommandIDs.showCluster, {
     label: args => (args.toolbar ? '' : trans.__('Show the PAI Cluster')),
     caption: trans.__('Show who uses the cluster, and who waits'),

@@ -13,6 +13,7 @@ import type { IPaiClient } from '../tokens';
 import type {
   IClusterUse,
   IOrphan,
+  IReservationList,
   IPositionedEvent,
   IWaitingJob
 } from '../types';
@@ -23,12 +24,16 @@ const POLL = { interval: 10 * 1000, backoff: true, max: 60 * 1000 };
 /** A burst of events costs one request in this time, in milliseconds. */
 const BURST = 500;
 
+const NOT_RESERVED: IReservationList = { data: [], mayReserve: [] };
+
 /** What is known of the cluster. */
 export interface IClusterState {
   /** Null until the first answer. */
   readonly use: IClusterUse | null;
   /** Running tasks that the database does not know; none for those who may not see them. */
   readonly orphans: readonly IOrphan[];
+  /** What is reserved; nothing where the backend cannot tell. */
+  readonly reservations: IReservationList;
   /** Whether changes are pushed at this moment. */
   readonly live: boolean;
   /** Why the picture may be out of date. */
@@ -101,9 +106,12 @@ export class ClusterModel implements IDisposable {
   private async _load(): Promise<void> {
     const turn = ++this._asked;
     try {
-      const use = await this._client.use();
+      const [use, reservations] = await Promise.all([
+        this._client.use(),
+        this._client.reservations().catch(() => NOT_RESERVED)
+      ]);
       const orphans = use.admin ? await this._client.orphans() : [];
-      this._apply(turn, { use, orphans, problem: null });
+      this._apply(turn, { use, orphans, reservations, problem: null });
     } catch (reason) {
       const problem = asPaiError(reason);
       this._apply(turn, { problem });
@@ -164,6 +172,7 @@ export class ClusterModel implements IDisposable {
   private _state: IClusterState = {
     use: null,
     orphans: [],
+    reservations: NOT_RESERVED,
     live: false,
     problem: null
   };

@@ -12,6 +12,9 @@ export interface IColumn {
   readonly help?: string;
   /** Whether it has numbers alone. */
   readonly numeric?: boolean;
+  /** What heads it in place of the label, such as a button that sorts by it. */
+  readonly head?: React.ReactNode;
+  readonly sort?: 'ascending' | 'descending' | 'none';
 }
 
 /** The table with its headings; the children are its rows. */
@@ -25,13 +28,14 @@ export const DataTable = React.forwardRef<
         <tr role="row">
           {columns.map(column => (
             <th
+              aria-sort={column.sort}
               data-numeric={column.numeric}
               key={column.label}
               role="columnheader"
               scope="col"
               title={column.help}
             >
-              {column.label}
+              {column.head ?? column.label}
             </th>
           ))}
         </tr>

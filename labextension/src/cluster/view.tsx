@@ -9,12 +9,18 @@ import * as React from 'react';
 import { clusterIcon } from '../icons';
 import { JobLink, ModelView, ProblemBox } from '../components';
 import { CommandIDs, DOMAIN } from '../tokens';
-import type { IClusterUse, IRunningJob, IVirtualClusterUse } from '../types';
+import type {
+  IClusterUse,
+  IReservationList,
+  IRunningJob,
+  IVirtualClusterUse
+} from '../types';
 import { CellsTable } from './cells';
 import type { ClusterModel } from './model';
 import { NodesSection } from './nodes';
 import { OrphansSection } from './orphans';
 import type { IUseProps } from './queue';
+import { ReservationsPart } from './reservations';
 import { QueueTable } from './queue';
 import { liveWord } from '../words';
 
@@ -95,7 +101,11 @@ function WaitingPart(
 }
 
 function VirtualClusterSection(
-  props: IUseProps & { use: IVirtualClusterUse; shared: boolean }
+  props: IUseProps & {
+    use: IVirtualClusterUse;
+    shared: boolean;
+    reservations: IReservationList;
+  }
 ): JSX.Element {
   const { trans, use, shared } = props;
   const id = `jp-pai-cluster-${use.name}`;
@@ -122,6 +132,7 @@ function VirtualClusterSection(
           trans={trans}
         />
       )}
+      <ReservationsPart {...props} vc={use.name} />
       <h4>{trans.__('Running')}</h4>
       <RunningList {...props} />
       <h4>{trans.__('Waiting')}</h4>
@@ -160,7 +171,7 @@ function Kind(props: {
 /** The page as a function of the model's state. */
 export function ClusterUse(props: IPageProps): JSX.Element {
   const { model, commands, trans } = props;
-  const { use, orphans, live, problem } = model.state;
+  const { use, orphans, reservations, live, problem } = model.state;
   return (
     <>
       <header>
@@ -179,6 +190,7 @@ export function ClusterUse(props: IPageProps): JSX.Element {
               admin={use.admin}
               commands={commands}
               key={each.name}
+              reservations={reservations}
               shared={use.shared}
               trans={trans}
               use={each}

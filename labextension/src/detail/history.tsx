@@ -6,8 +6,15 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { StateMark } from '../components';
 import type { ILogTarget } from '../tokens';
-import { exitWords } from '../exit_words';
-import type { IAttempt, IJobEvent, ITask, JobPhase, JobState } from '../types';
+import { exitWords, worded } from '../worded';
+import type {
+  IAttempt,
+  IJobEvent,
+  ITask,
+  IWording,
+  JobPhase,
+  JobState
+} from '../types';
 import { WindowedTable } from '../windowed';
 import { duration, phaseBeside, stateWord, timeText } from '../words';
 import { Cell, exitHelp, exitText } from './tasks';
@@ -17,8 +24,9 @@ export function eventWords(trans: TranslationBundle, event: IJobEvent): string {
   const { payload, type } = event;
   const said = (name: string) => {
     const value = payload[name];
+    const wording = payload[name === 'message' ? 'wording' : `${name}Wording`];
     return typeof value === 'string' || typeof value === 'number'
-      ? String(value)
+      ? worded(trans, String(value), wording as IWording | undefined)
       : '';
   };
   const joined = (...parts: string[]) => parts.filter(Boolean).join(' · ');
@@ -34,7 +42,11 @@ export function eventWords(trans: TranslationBundle, event: IJobEvent): string {
       );
     }
     case 'job.exit':
-      return joined(trans.__('Ended'), said('message'), said('remedy'));
+      return joined(
+        trans.__('Ended'),
+        said('message'),
+        exitWords(trans, { message: '', remedy: said('remedy') }).remedy
+      );
     case 'job.retry':
       return joined(
         trans.__('Attempt %1 begins', Number(payload.attempt) + 1),

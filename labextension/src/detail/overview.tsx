@@ -7,9 +7,9 @@ import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { ProblemBox, StateMark, WarningBoxes } from '../components';
 import { CommandIDs } from '../tokens';
-import { jobExitWords } from '../exit_words';
 import type { IJobDetail } from '../types';
 import { isFinal } from '../types';
+import { exitWords, worded } from '../worded';
 import { dialectWord, duration, phaseBeside, timeText } from '../words';
 import { Addresses } from './addresses';
 import type { DetailModel } from './model';
@@ -38,7 +38,7 @@ function factsOf(
 ): [string, string][] {
   const { user, platform, resource } = job.retryDetails;
   const facts: [string, string][] = [
-    [trans.__('Out of date'), job.doubt],
+    [trans.__('Out of date'), worded(trans, job.doubt, job.doubtWording)],
     [trans.__('Description'), job.description],
     [trans.__('Workspace name'), job.address],
     [trans.__('User'), job.username],
@@ -61,7 +61,10 @@ function factsOf(
         : ''
     ],
     [trans.__('Stopped if not done by'), timeText(job.endAt ?? null)],
-    [trans.__('Warning'), job.ruleWarning ?? ''],
+    [
+      trans.__('Warning'),
+      worded(trans, job.ruleWarning ?? '', job.ruleWarningWording)
+    ],
     [trans.__('Not used since'), timeText(job.idle?.since ?? null)],
     [
       job.idle?.warned
@@ -71,7 +74,9 @@ function factsOf(
     ],
     [
       trans.__('Idle clock'),
-      job.idle && !job.idle.warned ? job.idle.sentence : ''
+      job.idle && !job.idle.warned
+        ? worded(trans, job.idle.sentence, job.idle.sentenceWording)
+        : ''
     ]
   ];
   return facts.filter(([, value]) => value !== '');
@@ -166,7 +171,9 @@ interface IPartProps extends IPageProps {
 /** Why the job is as it is, in a sentence that leads to more. */
 function Reason(props: IPartProps): JSX.Element {
   const { trans, job, onWhy } = props;
-  const said = job.why || jobExitWords(trans, job).what;
+  const said =
+    worded(trans, job.why, job.whyWording) ||
+    (job.exit ? exitWords(trans, job.exit).what : '');
   const verdict = verdictWords(trans, job);
   if (!said && !verdict) {
     return <></>;

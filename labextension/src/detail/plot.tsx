@@ -3,6 +3,7 @@
  */
 
 import * as React from 'react';
+import { PlotFrame } from '../plot_frame';
 
 /** A value at a time, in milliseconds; null where it is not known. */
 export interface IPoint {
@@ -81,81 +82,32 @@ function Lines(props: IPlotProps): JSX.Element {
   );
 }
 
-/** The place that a key or the pointer leads to. */
-function placeAfter(key: string, place: number, last: number): number | null {
-  const step = Math.max(1, Math.round(last / 10));
-  const places: Record<string, number> = {
-    ArrowLeft: place - 1,
-    ArrowDown: place - 1,
-    ArrowRight: place + 1,
-    ArrowUp: place + 1,
-    PageDown: place - step,
-    PageUp: place + step,
-    Home: 0,
-    End: last
-  };
-  return key in places ? Math.min(last, Math.max(0, places[key])) : null;
-}
-
 /** A value over time. Arrow keys, Home and End read it point by point. */
 export function Plot(props: IPlotProps): JSX.Element {
   const { label, points, words, time, most, from, until } = props;
-  const last = points.length - 1;
-  const [chosen, setChosen] = React.useState<number | null>(null);
-  const place = Math.min(chosen ?? last, last);
-  const at = points[place];
-  const share = at ? ((at.at - from) / (until - from)) * 100 : 0;
-  const told = at ? `${words(at.value)}, ${time(at.at)}` : words(null);
-  const point = (event: React.PointerEvent<HTMLDivElement>) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    const wanted =
-      from + ((event.clientX - box.left) / box.width) * (until - from);
+  const nearest = (share: number): number => {
+    const wanted = from + share * (until - from);
     const away = (n: number) => Math.abs(points[n].at - wanted);
-    setChosen(
-      points.reduce((best, _, n) => (away(n) < away(best) ? n : best), 0)
-    );
+    return points.reduce((best, _, n) => (away(n) < away(best) ? n : best), 0);
   };
   return (
-    <figure className="jp-pai-Plot">
-      <figcaption>
-        <span>{label}</span>
-        <output>{told}</output>
-      </figcaption>
-      <div
-        aria-label={label}
-        aria-valuemax={Math.max(last, 0)}
-        aria-valuemin={0}
-        aria-valuenow={Math.max(place, 0)}
-        aria-valuetext={told}
-        className="jp-pai-Plot-area"
-        onKeyDown={event => {
-          const next = placeAfter(event.key, place, last);
-          if (next !== null && last >= 0) {
-            event.preventDefault();
-            setChosen(next);
-          }
-        }}
-        onPointerLeave={() => setChosen(null)}
-        onPointerMove={last >= 0 ? point : undefined}
-        role="slider"
-        tabIndex={0}
-      >
-        <svg
-          aria-hidden="true"
-          preserveAspectRatio="none"
-          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        >
-          <Lines {...props} />
-        </svg>
-        {chosen !== null && at && (
-          <div className="jp-pai-Plot-cursor" style={{ left: `${share}%` }} />
-        )}
-        <span className="jp-pai-Plot-most">{words(most)}</span>
-      </div>
-      <div className="jp-pai-Plot-times">
-        <span>{time(from)}</span>
-        <span>{time(until)}</span>
-      </div>
-    </figure>
+    <PlotFrame
+      count={points.length}
+      from={time(from)}
+      height={HEIGHT}
+      label={label}
+      most={words(most)}
+      nearest={nearest}
+      shareOf={place => (points[place].at - from) / (until - from)}
+      told={place =>
+        place < 0
+          ? words(null)
+          : `${words(points[place].value)}, ${time(points[place].at)}`
+      }
+      until={time(until)}
+      width={WIDTH}
+    >
+      <Lines {...props} />
+    </PlotFrame>
   );
 }

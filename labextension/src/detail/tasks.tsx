@@ -8,7 +8,7 @@ import * as React from 'react';
 import { StateMark } from '../components';
 import { CommandIDs } from '../tokens';
 import { WindowedTable } from '../windowed';
-import { exitWords } from '../exit_words';
+import { exitWords } from '../worded';
 import type { ITask } from '../types';
 import { timeText } from '../words';
 

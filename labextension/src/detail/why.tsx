@@ -4,9 +4,9 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
-import { exitWords, jobExitWords } from '../exit_words';
 import { inLocale } from '../language';
 import type { ICap, IJobDetail, ITold, IWaiting, IWhy } from '../types';
+import { exitWords, worded } from '../worded';
 import { clockText, timeText } from '../words';
 
 /** The words in the language of the page; English where there are none. */
@@ -116,7 +116,7 @@ export function WhyNote(props: {
       {why && waiting ? (
         <Reason trans={trans} why={why} waiting={waiting} />
       ) : (
-        <span>{job.why}</span>
+        <span>{worded(trans, job.why, job.whyWording)}</span>
       )}
       {onQueue && job.state === 'WAITING' && (
         <button className="jp-pai-JobLink" onClick={onQueue}>
@@ -150,8 +150,8 @@ export function WhyTab(props: {
       {job.exit && (
         <div className="jp-pai-Note" data-kind="exit">
           <strong>{trans.__('Why it ended')}</strong>
-          <span>{jobExitWords(trans, job).what}</span>
-          <span>{jobExitWords(trans, job).remedy}</span>
+          <span>{exitWords(trans, job.exit).what}</span>
+          <span>{exitWords(trans, job.exit).remedy}</span>
         </div>
       )}
       {failed.slice(0, EXPLAINED).map(task => (

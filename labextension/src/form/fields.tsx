@@ -52,7 +52,11 @@ export function IconButton(props: {
   );
 }
 
-function Errors(props: { id: string; errors?: string[] }): JSX.Element | null {
+/** The faults of a field. */
+export function Errors(props: {
+  id: string;
+  errors?: string[];
+}): JSX.Element | null {
   const { id, errors } = props;
   return errors?.length ? (
     <ul className="jp-pai-Form-errors" id={`${id}__error`} role="alert">
@@ -90,6 +94,9 @@ function Field(props: FieldTemplateProps): JSX.Element {
   const { id, schema, uiSchema, label, rawErrors, required, children } = props;
   if (props.hidden) {
     return <div hidden>{children}</div>;
+  }
+  if (uiSchema?.['ui:root'] === true) {
+    return children;
   }
   const isAdded = ADDED in schema;
   const isOwn = uiSchema?.['ui:field'] !== undefined;
@@ -148,7 +155,10 @@ function ObjectFields(props: ObjectFieldTemplateProps): JSX.Element {
     </button>
   ) : null;
   const ui = (uiSchema ?? {}) as Record<string, unknown>;
-  if (ui['ui:root'] === true || ui['ui:flat'] === true) {
+  if (ui['ui:root'] === true) {
+    return <>{fields}</>;
+  }
+  if (ui['ui:flat'] === true) {
     return (
       <div className="jp-pai-Form-fields" data-wide={true}>
         {fields}

@@ -82,6 +82,13 @@ export function Gallery(props: IFormProps): JSX.Element {
   return (
     <section className="jp-pai-Form-starts">
       {problem && <ProblemBox problem={problem} trans={trans} />}
+      {!templates && !problem && (
+        <p role="status">
+          {trans.__(
+            'Asking the backend for templates. A private backend starts when it is first used; that takes some seconds.'
+          )}
+        </p>
+      )}
       {groups
         .filter(([, starts]) => starts.length > 0)
         .map(([title, starts]) => (

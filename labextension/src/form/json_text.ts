@@ -13,19 +13,34 @@ import {
 } from 'jsonc-parser';
 import type { Change } from './changes';
 import type { Json, Path } from './paths';
+import { isScalarValue } from './paths';
+
+/** The text that was parsed last, and what it means where it can be read. */
+let last: {
+  readonly text: string;
+  readonly root: Node | undefined;
+  readonly found: { readonly value: Json } | null;
+} | null = null;
+
+/** A text as a tree. A key in the form asks several times for the same two texts. */
+function parsed(text: string): NonNullable<typeof last> {
+  if (last?.text !== text) {
+    const errors: ParseError[] = [];
+    const root = parseTree(text, errors, { allowTrailingComma: true });
+    const isRead = root && errors.length === 0;
+    const found = isRead ? { value: getNodeValue(root) as Json } : null;
+    last = { text, root, found };
+  }
+  return last;
+}
 
 /** The value of a text, or null when it cannot be read. */
 export function readJson(text: string): { readonly value: Json } | null {
-  const errors: ParseError[] = [];
-  const root = parseTree(text, errors, { allowTrailingComma: true });
-  if (!root || errors.length > 0) {
-    return null;
-  }
-  return { value: getNodeValue(root) as Json };
+  return parsed(text).found;
 }
 
 function nodeAt(text: string, path: Path): Node | undefined {
-  const root = parseTree(text, [], { allowTrailingComma: true });
+  const { root } = parsed(text);
   return root && findNodeAtLocation(root, [...path]);
 }
 
@@ -65,6 +80,15 @@ export function changeJson(text: string, change: Change): string {
     return (
       text.slice(0, key.offset) + JSON.stringify(change.name) + text.slice(end)
     );
+  }
+  if (change.kind === 'set') {
+    const node = nodeAt(text, change.path);
+    const isScalar = node && !node.children && isScalarValue(change.value);
+    if (isScalar) {
+      const end = node.offset + node.length;
+      const by = JSON.stringify(change.value);
+      return text.slice(0, node.offset) + by + text.slice(end);
+    }
   }
   const value = change.kind === 'remove' ? undefined : change.value;
   const edits = modify(text, [...change.path], value, {

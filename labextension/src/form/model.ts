@@ -219,16 +219,14 @@ export class FormModel implements IDisposable {
       return;
     }
     this._text = changed;
-    this._update({
-      value,
-      trouble: null,
-      faults: faults.filter(({ path }) =>
-        same(
-          valueAt(before, pathOf(path)) ?? null,
-          valueAt(value, pathOf(path)) ?? null
-        )
+    const left = faults.filter(({ path }) =>
+      same(
+        valueAt(before, pathOf(path)) ?? null,
+        valueAt(value, pathOf(path)) ?? null
       )
-    });
+    );
+    const isAny = left.length < faults.length;
+    this._update({ value, trouble: null, faults: isAny ? left : faults });
     this._document.edit(changed);
   }
 

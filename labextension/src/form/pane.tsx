@@ -13,10 +13,18 @@ export interface IPaneProps extends IFormProps {
   readonly document: DocumentModel;
 }
 
-/** The half as a function of both models. */
+/** The half as a function of both models; of the document only whether it is empty. */
 export function FormPane(props: IPaneProps): JSX.Element {
   const { document, model } = props;
-  const isEmpty = document.state.check === 'empty';
+  const [isEmpty, setEmpty] = React.useState(document.state.check === 'empty');
+  React.useEffect(() => {
+    const follow = () => setEmpty(document.state.check === 'empty');
+    follow();
+    document.changed.connect(follow);
+    return () => {
+      document.changed.disconnect(follow);
+    };
+  }, [document]);
   React.useEffect(() => {
     if (!isEmpty) {
       void model.look();

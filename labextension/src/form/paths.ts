@@ -33,6 +33,13 @@ export function isList(value: unknown): value is readonly Json[] {
   return Array.isArray(value);
 }
 
+/** Whether it has no parts. */
+export function isScalarValue(
+  value: Json
+): value is null | boolean | number | string {
+  return value === null || typeof value !== 'object';
+}
+
 /** A member that is the object's own; undefined for all else. */
 export function memberOf(
   value: Json | undefined,
@@ -53,6 +60,9 @@ export function valueAt(value: Json | undefined, path: Path): Json | undefined {
 
 /** Whether two values are the same; the order of members does not matter. */
 export function same(one: Json | undefined, other: Json | undefined): boolean {
+  if (one === other) {
+    return true;
+  }
   if (isList(one) && isList(other)) {
     return (
       one.length === other.length &&
@@ -70,7 +80,7 @@ export function same(one: Json | undefined, other: Json | undefined): boolean {
       )
     );
   }
-  return one === other;
+  return false;
 }
 
 /** An object of these members, whatever their names. */

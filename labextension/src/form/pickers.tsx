@@ -28,12 +28,14 @@ export interface IPickContext {
   readonly use: IClusterUse | null;
   /** Images that were used before in this browser. */
   readonly images: readonly string[];
-  /** The task role that is shown; null on other pages. */
-  readonly role?: Json;
+  /** GPUs of a task of the role that is shown; none on other pages. */
+  readonly gpus?: number;
   /** Names in a folder of the backend's storage; folders end with a slash. None when it cannot be listed. */
   readonly names: (folder: string) => Promise<readonly string[]>;
-  /** Let the user choose a file or folder of the Jupyter server; null when cancelled. */
-  readonly browse: (() => Promise<string | null>) | null;
+  /** Let the user choose a folder of the Jupyter server and send it; what it is called there, null when cancelled. */
+  readonly sendFolder: (() => Promise<string | null>) | null;
+  /** The folder of the Jupyter server that was sent and is called this; null when none is. */
+  readonly sentFolder: (codeDir: string) => string | null;
   /** Let the user choose of the backend's storage, from where a path points; null when cancelled. */
   readonly browseStorage: (path: string) => Promise<string | null>;
 }
@@ -185,16 +187,20 @@ export function gpuChoices(
   });
 }
 
-/** What of a node belongs to the GPUs of a role: the least among the nodes that have so many. */
-export function shareOf(
-  use: IClusterUse | null,
-  role: Json | undefined,
-  of: 'cpus' | 'memoryMb'
-): { gpus: number; share: number } | null {
+/** GPUs of a task of a role; 0 where it says none. */
+export function gpusOf(role: Json | undefined): number {
   const asked =
     memberOf(role, 'gpuNumber') ??
     memberOf(memberOf(role, 'resourcePerInstance'), 'gpu');
-  const gpus = typeof asked === 'number' ? asked : 0;
+  return typeof asked === 'number' ? asked : 0;
+}
+
+/** What of a node belongs to so many GPUs: the least among the nodes that have them. */
+export function shareOf(
+  use: IClusterUse | null,
+  gpus: number,
+  of: 'cpus' | 'memoryMb'
+): { gpus: number; share: number } | null {
   const shares = openNodes(use)
     .filter(node => gpus > 0 && node.gpus >= gpus)
     .map(node => Math.floor((node[of] * gpus) / node.gpus));
@@ -230,8 +236,8 @@ function Gpus(props: IWidgetProps): JSX.Element {
 /** CPUs or memory, with what belongs to the role's GPUs. */
 function share(of: 'cpus' | 'memoryMb') {
   return function Share(props: IWidgetProps): JSX.Element {
-    const { use, trans, role } = contextOf(props);
-    const found = shareOf(use, role, of);
+    const { use, trans, gpus } = contextOf(props);
+    const found = shareOf(use, gpus ?? 0, of);
     const choices = found
       ? [
           {
@@ -289,9 +295,11 @@ export function folderOf(path: string): string {
     : '';
 }
 
-function PathOf(props: IWidgetProps): JSX.Element {
+function PathOf(
+  props: IWidgetProps & { beside?: JSX.Element | null }
+): JSX.Element {
   const { value, label, onChange } = props;
-  const { trans, browse, browseStorage, names } = contextOf(props);
+  const { trans, browseStorage, names } = contextOf(props);
   const take = (path: string | null) => path !== null && onChange(path);
   const [isOpen, open] = React.useState(false);
   const [found, set] = React.useState<readonly string[]>([]);
@@ -323,18 +331,56 @@ function PathOf(props: IWidgetProps): JSX.Element {
       >
         {trans.__('Storage…')}
       </button>
-      {browse && (
-        <button
-          aria-label={trans.__('Browse: %1', label)}
-          className="jp-mod-styled"
-          onClick={() => void browse().then(take)}
-          title={trans.__('Choose a folder of Jupyter')}
-          type="button"
-        >
-          {trans.__('Browse…')}
-        </button>
-      )}
+      {props.beside}
     </div>
+  );
+}
+
+/** The directory that a code tree `NAME.DIGEST.tree` is in a task. */
+function treeName(codeDir: string): string {
+  const name = codeDir.slice(codeDir.lastIndexOf('/') + 1);
+  return name.split('.').slice(0, -2).join('.');
+}
+
+/** A path of code, which may come from the Jupyter server. */
+function CodeFolder(props: IWidgetProps): JSX.Element {
+  const { value, label, onChange } = props;
+  const { trans, sendFolder, sentFolder } = contextOf(props);
+  const [isSending, wait] = React.useState(false);
+  const folder = sentFolder(textOf(value));
+  const send = async () => {
+    wait(true);
+    const codeDir = await sendFolder?.();
+    wait(false);
+    if (codeDir) {
+      onChange(codeDir);
+    }
+  };
+  const button = sendFolder && (
+    <button
+      aria-label={trans.__('From Jupyter: %1', label)}
+      className="jp-mod-styled"
+      disabled={isSending}
+      onClick={() => void send()}
+      title={trans.__('Send a folder of Jupyter along')}
+      type="button"
+    >
+      {isSending ? trans.__('Sending…') : trans.__('From Jupyter…')}
+    </button>
+  );
+  return (
+    <>
+      <PathOf {...props} beside={button} />
+      {folder !== null && (
+        <p className="jp-pai-Form-help">
+          {trans.__(
+            'Folder %1 of Jupyter is %2 in the task. It is sent again when you submit.',
+            folder || '/',
+            treeName(textOf(value))
+          )}
+        </p>
+      )}
+    </>
   );
 }
 
@@ -346,5 +392,6 @@ export const pickers = {
   cpus: share('cpus'),
   memory: share('memoryMb'),
   image: Image,
-  path: PathOf
+  path: PathOf,
+  code: CodeFolder
 };

@@ -102,101 +102,104 @@ export function added(value: Json, schema: IFormSchema): Json {
   return withRoles(value, [...roles, named({ name, step, value: role }, name)]);
 }
 
-/** The strip of roles: which one is shown, and what can be done with it. */
-export function RoleStrip(props: {
-  trans: TranslationBundle;
-  value: Json;
-  schema: IFormSchema;
-  index: number;
-  faulty: ReadonlySet<string | number>;
-  select: (index: number) => void;
-  set: (value: Json) => void;
-  swap: (index: number) => void;
-}): JSX.Element {
-  const { trans, value, schema, index, faulty, select, set, swap } = props;
-  const roles = rolesOf(value);
-  const name = roles[index]?.name ?? '';
-  return (
-    <div className="jp-pai-Form-roles">
-      <div aria-label={trans.__('Task roles')} role="tablist">
-        {roles.map((role, place) => (
-          <button
-            aria-selected={place === index}
-            data-faulty={faulty.has(role.step) || undefined}
-            key={role.step}
-            onClick={() => select(place)}
-            onKeyDown={event => {
-              const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0;
-              const next = place + by;
-              if (by !== 0 && next >= 0 && next < roles.length) {
-                select(next);
-                const tabs = event.currentTarget.parentElement?.children;
-                (tabs?.[next] as HTMLElement | undefined)?.focus();
-              }
+/** The strip of roles: which one is shown, and what can be done with it. A key in a role does not concern it. */
+export const RoleStrip = React.memo(
+  (props: {
+    trans: TranslationBundle;
+    roles: readonly Pick<IRole, 'name' | 'step'>[];
+    schema: IFormSchema;
+    index: number;
+    /** Steps of roles with faults. */
+    faulty: readonly (string | number)[];
+    select: (index: number) => void;
+    change: (make: (value: Json) => Json) => void;
+    swap: (index: number) => void;
+  }): JSX.Element => {
+    const { trans, roles, schema, index, faulty, select, change, swap } = props;
+    const name = roles[index]?.name ?? '';
+    return (
+      <div className="jp-pai-Form-roles">
+        <div aria-label={trans.__('Task roles')} role="tablist">
+          {roles.map((role, place) => (
+            <button
+              aria-selected={place === index}
+              data-faulty={faulty.includes(role.step) || undefined}
+              key={role.step}
+              onClick={() => select(place)}
+              onKeyDown={event => {
+                const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0;
+                const next = place + by;
+                if (by !== 0 && next >= 0 && next < roles.length) {
+                  select(next);
+                  const tabs = event.currentTarget.parentElement?.children;
+                  (tabs?.[next] as HTMLElement | undefined)?.focus();
+                }
+              }}
+              role="tab"
+              tabIndex={place === index ? 0 : -1}
+              type="button"
+            >
+              {role.name || trans.__('unnamed')}
+            </button>
+          ))}
+        </div>
+        <div
+          aria-label={trans.__('Change the task roles')}
+          className="jp-pai-Form-tools"
+          role="group"
+        >
+          <IconButton
+            icon={addIcon}
+            label={trans.__('Add a task role')}
+            onClick={() => {
+              change(value => added(value, schema));
+              select(roles.length);
             }}
-            role="tab"
-            tabIndex={place === index ? 0 : -1}
-            type="button"
-          >
-            {role.name || trans.__('unnamed')}
-          </button>
-        ))}
+          />
+          <IconButton
+            disabled={!roles[index]}
+            icon={copyIcon}
+            label={trans.__('Duplicate %1', name)}
+            onClick={() => {
+              change(value => duplicated(value, index));
+              select(index + 1);
+            }}
+          />
+          <IconButton
+            disabled={index <= 0}
+            icon={caretLeftIcon}
+            label={trans.__('Move %1 before', name)}
+            onClick={() => {
+              swap(index - 1);
+              select(index - 1);
+            }}
+          />
+          <IconButton
+            disabled={index + 1 >= roles.length}
+            icon={caretRightIcon}
+            label={trans.__('Move %1 behind', name)}
+            onClick={() => {
+              swap(index);
+              select(index + 1);
+            }}
+          />
+          <IconButton
+            disabled={roles.length < 2}
+            icon={closeIcon}
+            label={trans.__('Remove %1', name)}
+            onClick={() => {
+              change(value =>
+                withRoles(
+                  value,
+                  rolesOf(value).filter((_, place) => place !== index)
+                )
+              );
+              select(Math.max(0, index - 1));
+            }}
+          />
+        </div>
       </div>
-      <div
-        aria-label={trans.__('Change the task roles')}
-        className="jp-pai-Form-tools"
-        role="group"
-      >
-        <IconButton
-          icon={addIcon}
-          label={trans.__('Add a task role')}
-          onClick={() => {
-            set(added(value, schema));
-            select(roles.length);
-          }}
-        />
-        <IconButton
-          disabled={!roles[index]}
-          icon={copyIcon}
-          label={trans.__('Duplicate %1', name)}
-          onClick={() => {
-            set(duplicated(value, index));
-            select(index + 1);
-          }}
-        />
-        <IconButton
-          disabled={index <= 0}
-          icon={caretLeftIcon}
-          label={trans.__('Move %1 before', name)}
-          onClick={() => {
-            swap(index - 1);
-            select(index - 1);
-          }}
-        />
-        <IconButton
-          disabled={index + 1 >= roles.length}
-          icon={caretRightIcon}
-          label={trans.__('Move %1 behind', name)}
-          onClick={() => {
-            swap(index);
-            select(index + 1);
-          }}
-        />
-        <IconButton
-          disabled={roles.length < 2}
-          icon={closeIcon}
-          label={trans.__('Remove %1', name)}
-          onClick={() => {
-            set(
-              withRoles(
-                value,
-                roles.filter((_, place) => place !== index)
-              )
-            );
-            select(Math.max(0, index - 1));
-          }}
-        />
-      </div>
-    </div>
-  );
-}
+    );
+  }
+);
+RoleStrip.displayName = 'RoleStrip';

@@ -6,7 +6,7 @@
 
 import { inLocale } from '../language';
 import type { IJsonObject, Json, Path } from './paths';
-import { isList, isObject, textOf } from './paths';
+import { isList, isObject, same, textOf } from './paths';
 
 /** The dialects there are forms for. */
 export type FormDialect = 'v1' | 'qizhi' | 'scm' | 'v2';
@@ -227,8 +227,17 @@ export function uiOf(schema: IFormSchema): UiSchema {
   return ui;
 }
 
-/** A value without what a form has added and was not filled in: empty parts that were not there before. */
+/**
+ * A value without what a form has added and was not filled in: empty parts that were not there before.
+ *
+ * Parts that mean what they did are those of `before`, so that what shows them need not look into them.
+ */
 export function pruned(before: Json | undefined, after: unknown): Json {
+  const value = filledIn(before, after);
+  return before !== undefined && same(before, value) ? before : value;
+}
+
+function filledIn(before: Json | undefined, after: unknown): Json {
   if (isList(after)) {
     const items = isList(before) ? before : [];
     return after.map((each, index) => pruned(items[index], each));

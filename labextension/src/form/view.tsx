@@ -3,64 +3,28 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { FormComponent } from '@jupyterlab/ui-components';
-import type { RJSFSchema, ValidatorType } from '@rjsf/utils';
 import * as React from 'react';
 import { ProblemBox } from '../components';
 import type { IFault } from '../types';
 import { inWords } from '../worded';
 import type { IFormContext } from './fields';
-import { templates, widgets } from './fields';
 import type { FormModel } from './model';
-import { fields } from './own_fields';
 import { Pages } from './pages';
+import type { IErrors } from './part';
+import { Part } from './part';
 import type { Json, Path } from './paths';
-import { isObject, pathOf, valueAt, withValue } from './paths';
+import { pathOf, same, valueAt, withValue } from './paths';
+import { gpusOf } from './pickers';
 import { rolesOf, RoleStrip, withRoles } from './roles';
 import type { IFormSchema } from './schema';
-import {
-  forRjsf,
-  inLanguage,
-  ofSection,
-  pruned,
-  sectionOf,
-  uiOf
-} from './schema';
+import { inLanguage, ofSection, sectionOf } from './schema';
 import { swapped } from './twin';
 
 const ROLES = 'roles';
 
-/** Which schema of an `if` a value is; all other rules are the backend's to tell. */
-function isOf(schema: unknown, value: unknown): boolean {
-  const wanted = (schema as IFormSchema).properties ?? {};
-  return Object.entries(wanted).every(
-    ([name, part]) =>
-      part.const === undefined ||
-      (isObject(value) && value[name] === part.const)
-  );
-}
-
-/** Says that all is well: the backend reads the document, and its faults are put beside the fields. */
-const validator = {
-  validateFormData: () => ({ errors: [], errorSchema: {} }),
-  toErrorList: () => [],
-  isValid: isOf,
-  rawValidation: () => ({})
-} as unknown as ValidatorType;
-
-/** What rjsf would fill in by itself: nothing. */
-const NO_DEFAULTS = {
-  arrayMinItems: { populate: 'never' },
-  constAsDefaults: 'never',
-  emptyObjectFields: 'skipDefaults'
-} as const;
-
 /** Faults as rjsf puts them beside fields: of those below a path. */
-export function errorsBelow(
-  faults: readonly IFault[],
-  root: Path
-): Record<string, unknown> {
-  const errors: Record<string, unknown> = {};
+export function errorsBelow(faults: readonly IFault[], root: Path): IErrors {
+  const errors: IErrors = {};
   for (const fault of faults) {
     const path = pathOf(fault.path);
     if (!root.every((step, place) => path[place] === step)) {
@@ -68,52 +32,13 @@ export function errorsBelow(
     }
     let here = errors;
     for (const step of path.slice(root.length)) {
-      here = (here[step] ??= {}) as Record<string, unknown>;
+      here = (here[step] ??= {}) as IErrors;
     }
     const text = fault.hint ? `${fault.message}. ${fault.hint}` : fault.message;
-    ((here.__errors ??= []) as string[]).push(text);
+    (here.__errors ??= []).push(text);
   }
   return errors;
 }
-
-/** One part of the value with its part of the schema. */
-const Part = React.memo(
-  (props: {
-    id: string;
-    schema: IFormSchema;
-    value: Json;
-    errors: Record<string, unknown>;
-    context: IFormContext;
-    set: (value: Json) => void;
-  }): JSX.Element => {
-    const { id, schema, value, errors, context, set } = props;
-    const shown = React.useMemo(() => forRjsf(schema) as RJSFSchema, [schema]);
-    const ui = React.useMemo(
-      () => ({ ...uiOf(schema), 'ui:root': true }),
-      [schema]
-    );
-    return (
-      <FormComponent
-        experimental_defaultFormStateBehavior={NO_DEFAULTS}
-        extraErrors={errors as never}
-        fields={fields as never}
-        formContext={context}
-        formData={value as never}
-        idPrefix={id}
-        noHtml5Validate
-        onChange={event => set(pruned(value, event.formData))}
-        schema={shown}
-        showErrorList={false}
-        tagName="div"
-        templates={templates as never}
-        uiSchema={ui}
-        validator={validator as never}
-        widgets={widgets as never}
-      />
-    );
-  }
-);
-Part.displayName = 'Part';
 
 /** What the form needs beside its model. */
 export interface IFormProps {
@@ -152,6 +77,15 @@ function Notes(props: IFormProps): JSX.Element | null {
   );
 }
 
+/** The value as it was before, while a new one means the same: what is given it need not render again. */
+function useSame<T extends Json>(value: T): T {
+  const kept = React.useRef(value);
+  if (!same(kept.current, value)) {
+    kept.current = value;
+  }
+  return kept.current;
+}
+
 /** The roles of the document, and the fields of one. */
 function Roles(
   props: IFormProps & {
@@ -178,19 +112,32 @@ function Roles(
   const fieldsOfRole = about.items ?? about.additionalProperties ?? {};
   const root: Path = ['taskRoles', role?.step ?? 0];
   shown.current = root;
+  const gpus = gpusOf(role?.value);
   const context = React.useMemo(
-    () => ({ ...props.context, role: role?.value ?? null }),
-    [props.context, role?.value]
+    () => ({ ...props.context, gpus }),
+    [props.context, gpus]
   );
   const { faults: told } = model.state;
   const faults = React.useMemo(
     () => told.map(fault => inWords(trans, fault)),
     [told, trans]
   );
-  const faulty = new Set(
+  const faulty = useSame(
     faults
       .map(fault => pathOf(fault.path)[1])
       .filter(step => step !== undefined)
+  );
+  const strip = useSame(roles.map(({ name, step }) => ({ name, step })));
+  const change = React.useCallback(
+    (make: (value: Json) => Json) => model.set(make(model.state.value)),
+    [model]
+  );
+  const swap = React.useCallback(
+    (place: number) => {
+      const path = ['taskRoles'];
+      model.swap(path, place, swapped(model.state.value, path, place));
+    },
+    [model]
   );
   const errors = React.useMemo(
     () => errorsBelow(faults, root),
@@ -199,16 +146,14 @@ function Roles(
   return (
     <>
       <RoleStrip
+        change={change}
         faulty={faulty}
         index={index}
+        roles={strip}
         schema={fieldsOfRole}
         select={select}
-        set={changed => model.set(changed)}
-        swap={place =>
-          model.swap(['taskRoles'], place, swapped(value, ['taskRoles'], place))
-        }
+        swap={swap}
         trans={trans}
-        value={value}
       />
       {role && typeof role.step === 'string' && (
         <div className="jp-pai-Form-field">
@@ -278,6 +223,13 @@ export function FormView(props: IFormProps): JSX.Element {
     () => ({ ...props.context, trans, use }),
     [props.context, trans, use]
   );
+  const faulty = React.useMemo(
+    () =>
+      new Set(
+        faults.map(({ path }) => sectionOf(schema ?? undefined, pathOf(path)))
+      ),
+    [faults, schema]
+  );
   React.useEffect(() => {
     const section = schema && pointed && sectionOf(schema, pointed);
     if (section) {
@@ -288,9 +240,6 @@ export function FormView(props: IFormProps): JSX.Element {
   if (value === null || !schema || !part) {
     return <Notes {...props} />;
   }
-  const faulty = new Set(
-    faults.map(fault => sectionOf(schema, pathOf(fault.path)))
-  );
   return (
     <>
       <Pages

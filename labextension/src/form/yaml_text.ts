@@ -5,7 +5,6 @@
  * this cannot do well (anchors, unusual block scalars) is then refused, and the text is left as it is.
  */
 
-import type { Node, Pair, YAMLMap, YAMLSeq } from 'yaml';
 import {
   Document,
   isAlias,
@@ -13,43 +12,16 @@ import {
   isMap,
   isScalar,
   isSeq,
-  parseDocument,
   Scalar,
   visit
 } from 'yaml';
 import type { Change } from './changes';
 import type { Json, Path } from './paths';
+import { isScalarValue } from './paths';
+import type { Collection, Ranged } from './yaml_tree';
+import { Block, follow, lineStart, nameOf, nodeAt, parsed } from './yaml_tree';
 
-type Ranged = Node & { range: [number, number, number] };
-type Collection = (YAMLMap | YAMLSeq) & { range: [number, number, number] };
-
-/** Most times that one text may be meant by aliases. */
-const MOST_ALIASES = 100;
-
-/** The text that was parsed last. */
-let last: { readonly text: string; readonly document: Document } | null = null;
-
-/** The document of a text; it must not be changed. A key in the form asks three times for the same two texts. */
-function parsed(text: string): Document {
-  if (last?.text !== text) {
-    last = { text, document: parseDocument(text) };
-  }
-  return last.document;
-}
-
-/** The value of a text, or null when it cannot be read, or is several documents. */
-export function readYaml(text: string): { readonly value: Json } | null {
-  const document = parsed(text);
-  if (document.errors.length > 0) {
-    return null;
-  }
-  try {
-    return { value: document.toJS({ maxAliasCount: MOST_ALIASES }) as Json };
-  } catch {
-    // Aliases without end, or too many: not a text for a form.
-    return null;
-  }
-}
+export { readYaml } from './yaml_tree';
 
 /** Where the value at a path stands. */
 export function yamlRange(
@@ -89,25 +61,6 @@ export function yamlPath(text: string, offset: number): Path {
   return found;
 }
 
-function nameOf(pair: Pair): string {
-  return String(isScalar(pair.key) ? pair.key.value : pair.key);
-}
-
-/** The node at a path; names of members are compared as texts. */
-function nodeAt(document: Document, path: Path): Ranged | null {
-  let node: unknown = document.contents;
-  for (const step of path) {
-    if (isMap(node)) {
-      node = node.items.find(pair => nameOf(pair) === String(step))?.value;
-    } else if (isSeq(node) && typeof step === 'number') {
-      node = node.items[step];
-    } else {
-      return null;
-    }
-  }
-  return (node as Ranged | null | undefined) ?? null;
-}
-
 /** A value as YAML; words that other readers take for something else are quoted. */
 function written(value: unknown): string {
   const text = new Document(value, { compat: 'yaml-1.1' }).toString({
@@ -127,59 +80,8 @@ function inOneLine(value: Json): string {
   return document.toString({ lineWidth: 0 }).trimEnd();
 }
 
-function lineStart(text: string, at: number): number {
-  return text.lastIndexOf('\n', at - 1) + 1;
-}
-
 function put(text: string, from: number, to: number, by: string): string {
   return text.slice(0, from) + by + text.slice(to);
-}
-
-/** One list or object of a text whose items stand on lines of their own. */
-class Block {
-  constructor(
-    private readonly _text: string,
-    private readonly _collection: Collection
-  ) {}
-
-  get length(): number {
-    return this._collection.items.length;
-  }
-
-  /** Where an item begins: at its dash, or its key. */
-  start(index: number): number {
-    const { items } = this._collection;
-    if (isSeq(this._collection)) {
-      const item = items[index] as Ranged;
-      return this._text.lastIndexOf('-', item.range[0]);
-    }
-    return ((items[index] as Pair).key as Ranged).range[0];
-  }
-
-  /** Behind the last line of an item. */
-  end(index: number): number {
-    const text = this._text;
-    const item = this._collection.items[index];
-    const node = isSeq(this._collection)
-      ? (item as Ranged)
-      : (((item as Pair).value ?? (item as Pair).key) as Ranged);
-    const end = node.range[1];
-    const line = text.indexOf('\n', end - (text[end - 1] === '\n' ? 1 : 0));
-    return line < 0 ? text.length : line + 1;
-  }
-
-  /** Where the lines of an item begin: with it, or at the line's start where nothing is before it. */
-  lines(index: number): number {
-    const start = this.start(index);
-    const line = lineStart(this._text, start);
-    return this._text.slice(line, start).trim() === '' ? line : start;
-  }
-
-  /** The blanks before items. */
-  get indent(): string {
-    const start = this.start(0);
-    return ' '.repeat(start - lineStart(this._text, start));
-  }
 }
 
 function indented(block: string, indent: string): string {
@@ -190,19 +92,27 @@ function indented(block: string, indent: string): string {
 }
 
 /** The text with another scalar in the place of one, in its way of writing; null where that is not possible. */
-function changeScalar(text: string, node: unknown, value: Json): string | null {
+function changeScalar(text: string, path: Path, value: Json): string | null {
+  const node = nodeAt(parsed(text), path);
   if (!isScalar(node) || node.anchor || !(node as Ranged).range) {
     return null;
   }
   const [from, to] = (node as Ranged).range;
   const isBlock = node.type?.startsWith('BLOCK');
-  const isPlainValue = value === null || typeof value !== 'object';
-  if (isBlock || to <= from || !isPlainValue || String(value).includes('\n')) {
+  if (
+    isBlock ||
+    to <= from ||
+    !isScalarValue(value) ||
+    String(value).includes('\n')
+  ) {
     return null;
   }
   const scalar = new Scalar(value);
   scalar.type = typeof value === 'string' ? node.type : 'PLAIN';
-  return put(text, from, to, written(scalar));
+  const by = written(scalar);
+  const changed = put(text, from, to, by);
+  follow(text, changed, { path, from, to, by, value });
+  return changed;
 }
 
 /** The text with `value` at the path, undefined to remove it; `isNew` puts it before what stands there. */
@@ -220,7 +130,7 @@ function change(
   const key = path[path.length - 1];
   const parent = nodeAt(document, above);
   if (!isNew && value !== undefined) {
-    const changed = changeScalar(text, nodeAt(document, path), value);
+    const changed = changeScalar(text, path, value);
     if (changed !== null) {
       return changed;
     }

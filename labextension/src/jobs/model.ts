@@ -33,6 +33,34 @@ const ON_NODES = ['RUNNING', 'STOPPING'] as const;
 
 const ACTIVE = ['WAITING', 'RUNNING', 'STOPPING'] as const;
 
+/** Jobs that are on nodes no longer and keep their place all the same, at most. */
+const MOST_HELD = 20;
+
+/**
+ * The rows of the list: jobs on nodes, then the others, each the newest first. A job that was `held` among the first
+ * keeps its place when it ends: rows are not to move under the pointer, and its end is seen where it ran.
+ */
+export function inPlace(
+  onNodes: readonly IJobSummary[],
+  page: readonly IJobSummary[],
+  held: ReadonlySet<string>
+): { readonly jobs: IJobSummary[]; readonly held: ReadonlySet<string> } {
+  const running = new Set(onNodes.map(job => job.uid));
+  const others = page.filter(job => !running.has(job.uid));
+  const kept = others.filter(job => held.has(job.uid)).slice(0, MOST_HELD);
+  const first = [...onNodes];
+  for (const job of kept) {
+    const below = first.findIndex(
+      each => each.submissionTime < job.submissionTime
+    );
+    first.splice(below < 0 ? first.length : below, 0, job);
+  }
+  return {
+    jobs: [...first, ...others.filter(job => !kept.includes(job))],
+    held: new Set(first.map(job => job.uid))
+  };
+}
+
 const EMPTY: IJobListState = {
   jobs: [],
   total: 0,
@@ -102,6 +130,7 @@ export class JobListModel implements IJobListModel {
 
   async refresh(): Promise<void> {
     this._sharesAsked = 0;
+    this._held = new Set();
     try {
       await this._load();
     } catch {
@@ -163,10 +192,12 @@ export class JobListModel implements IJobListModel {
           this._update({ problem });
         }
       });
-      const first = new Set(running.data.map(job => job.uid));
-      const others = page.data.filter(job => !first.has(job.uid));
+      const { jobs, held } = inPlace(running.data, page.data, this._held);
+      if (turn > this._applied) {
+        this._held = held;
+      }
       this._apply(turn, {
-        jobs: [...running.data, ...others],
+        jobs,
         total: page.totalCount,
         ...(!keyword && {
           running: running.totalCount,
@@ -245,6 +276,8 @@ export class JobListModel implements IJobListModel {
   private readonly _deleted = new Signal<this, string>(this);
   private readonly _happened = new Signal<this, IJobEvent>(this);
   private readonly _client: IPaiClient;
+  /** Jobs that keep their place among the first until the list is asked for by hand. */
+  private _held: ReadonlySet<string> = new Set();
   private _isDisposed = false;
   private _limit = PAGE;
   private readonly _poll: Poll;

@@ -12,8 +12,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { PaiError } from '../problem';
 import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
-import { jobExitWords } from '../exit_words';
 import type { IJobDetail, IJobEvent } from '../types';
+import { exitWords } from '../worded';
 
 /** What is told, each a setting. */
 export type Occasion = 'start' | 'end' | 'failure' | 'preemption' | 'kept';
@@ -42,7 +42,7 @@ export function occasionOf({ type, payload }: IJobEvent): Occasion | null {
 export function occasionWords(
   trans: TranslationBundle,
   occasion: Occasion,
-  job: Pick<IJobDetail, 'name' | 'exit' | 'taskRoles'>
+  job: Pick<IJobDetail, 'name' | 'exit'>
 ): string {
   const { name } = job;
   switch (occasion) {
@@ -51,7 +51,11 @@ export function occasionWords(
     case 'end':
       return trans.__('%1 has ended.', name);
     case 'failure':
-      return trans.__('%1 has failed: %2', name, jobExitWords(trans, job).what);
+      return trans.__(
+        '%1 has failed: %2',
+        name,
+        job.exit ? exitWords(trans, job.exit).what : ''
+      );
     case 'preemption':
       return trans.__('%1 was preempted by another job.', name);
     case 'kept':

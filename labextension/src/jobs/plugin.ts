@@ -54,7 +54,10 @@ export const jobsPlugin: JupyterFrontEndPlugin<IJobListModel> = {
     const { commands } = app;
     const model: JobListModel = new JobListModel({
       client,
-      standby: () => document.hidden || !panel.isVisible
+      // Without the panel, too, once the backend was asked: status bar, table and pages follow this list. Before that, a
+      // JupyterLab in which PAI was not used starts no private backend.
+      standby: () =>
+        document.hidden || (!panel.isVisible && !model.state.loaded)
     });
     const panel: JobsPanel = new JobsPanel({
       model,

@@ -12,6 +12,7 @@ import { CommandIDs, DOMAIN } from '../tokens';
 import type { IJobSummary } from '../types';
 import type { IColumn } from '../windowed';
 import { SPARE, WindowedTable } from '../windowed';
+import { worded } from '../worded';
 import { duration, timeText } from '../words';
 import { Filters } from './filters';
 import type { JobTableModel } from './table_model';
@@ -129,7 +130,7 @@ const JobRow = React.memo(function JobRow(
       <th scope="row" title={job.id}>
         <JobLink commands={commands} job={job} />
       </th>
-      <td title={job.why}>
+      <td title={worded(trans, job.why, job.whyWording)}>
         <StateMark failed={failed} state={job.state} trans={trans} />
       </td>
       <Cell text={job.username} />

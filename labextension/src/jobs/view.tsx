@@ -23,6 +23,7 @@ import type {
 } from '../tokens';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IAnnouncement, IJobSummary } from '../types';
+import { worded } from '../worded';
 import { liveWord, phaseBeside, timeText } from '../words';
 import { ReceivedShares, SharedMark } from './shares';
 
@@ -39,7 +40,8 @@ interface IListProps {
 /** A row's second line: what it does, how much it takes, since when. */
 function rowFacts(trans: TranslationBundle, job: IJobSummary): string {
   const facts = [
-    job.why || phaseBeside(trans, job.state, job.phase),
+    worded(trans, job.why, job.whyWording) ||
+      phaseBeside(trans, job.state, job.phase),
     trans._n('%1 task', '%1 tasks', job.totalTaskNumber)
   ];
   if (job.totalGpuNumber > 0) {
@@ -138,7 +140,8 @@ function JobRows(props: IListProps): JSX.Element {
         <JobRow
           commands={commands}
           job={job}
-          key={job.uid}
+          // One that comes to the first has another row: a row out of sight does not move through those in sight.
+          key={`${job.uid} ${job.state === 'WAITING'}`}
           model={model}
           selected={job.uid === selected}
           shares={shares}

@@ -10,6 +10,7 @@ import { paiIcon } from '../icons';
 import type { IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { IJobDetail } from '../types';
+import { worded } from '../worded';
 import type { IKernelJob } from './form';
 import { documentOf, KernelForm } from './form';
 
@@ -77,7 +78,7 @@ async function running(
         message: trans.__(
           'The kernel waits for job %1. %2',
           job.name,
-          job.why || ''
+          worded(trans, job.why, job.whyWording)
         )
       });
       await (options.rest ?? rest)();

@@ -1,17 +1,21 @@
 /**
- * The commands that run the notebook in front as a job, and open what has come of it.
+ * The commands that run a notebook or a program as a job, and open what has come of it.
  */
 
-import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { JOB_ARGS } from '../jobs/commands';
+import type { DialogForm } from '../dialog_form';
 import { reportProblem } from '../feedback';
+import { FormDialog } from '../form_dialog';
 import { paiIcon } from '../icons';
 import type { IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
-import type { INotebookCell, INotebookRequest } from './form';
+import type { IClusterUse, IJobDetail } from '../types';
+import type { INotebookCell } from './form';
 import { NotebookForm, parametersOf } from './form';
+import { ProgramForm } from './program_form';
 
 /** What is known of the notebook in front. */
 export interface INotebookInFront {
@@ -29,46 +33,89 @@ export interface INotebookCommandOptions {
   readonly current: () => INotebookInFront | null;
   /** Open a notebook of the Jupyter server, at one of its cells where that is given. */
   readonly open: (path: string, cell: number | null) => Promise<void>;
+  /** The file of the editor in front, or the selection of the file browser; null when neither is a file. */
+  readonly program: (isOpened: boolean) => string | null;
 }
 
-async function asked(
+/** Whether a job can run the file of a path. */
+function isProgram(path: string | null): path is string {
+  return /\.(py|sh)$/.test(path ?? '');
+}
+
+/** Ask for what a job gets, submit it, and show it. */
+async function runAsJob<T>(
+  commands: CommandRegistry,
   { client, trans }: INotebookCommandOptions,
-  notebook: INotebookInFront
-): Promise<INotebookRequest | null> {
-  const parameters = parametersOf(notebook.cells());
-  const use = await client.use();
-  const answer = await showDialog({
-    title: trans.__('Run this notebook as a job'),
-    body: new NotebookForm(notebook.path, parameters, use, trans),
-    buttons: [
-      Dialog.cancelButton(),
-      Dialog.okButton({ label: trans.__('Run') })
-    ]
-  });
-  return answer.button.accept ? answer.value : null;
+  title: string,
+  formOf: (use: IClusterUse) => DialogForm & { getValue(): T },
+  start: (asked: T) => Promise<IJobDetail>,
+  tab: string
+): Promise<void> {
+  try {
+    let job = '';
+    const isStarted = await FormDialog.ask({
+      trans,
+      title,
+      form: formOf(await client.use()),
+      label: trans.__('Run'),
+      change: async asked => {
+        job = (await start(asked)).id;
+      }
+    });
+    if (isStarted) {
+      await commands.execute(CommandIDs.openJob, { job, tab });
+    }
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
 }
 
 async function runNotebook(
   commands: CommandRegistry,
   options: INotebookCommandOptions
 ): Promise<void> {
+  const { client, trans } = options;
   const notebook = options.current();
   if (!notebook) {
     return;
   }
-  try {
-    const run = await asked(options, notebook);
-    if (run) {
+  const { path } = notebook;
+  await runAsJob(
+    commands,
+    options,
+    trans.__('Run this notebook as a job'),
+    use => new NotebookForm(path, parametersOf(notebook.cells()), use, trans),
+    async asked => {
       await notebook.save();
-      const job = await options.client.runNotebook(run);
-      await commands.execute(CommandIDs.openJob, {
-        job: job.id,
-        tab: 'notebook'
-      });
-    }
-  } catch (reason) {
-    reportProblem(options.trans, reason);
+      return client.runNotebook(asked);
+    },
+    'notebook'
+  );
+}
+
+async function runProgram(
+  commands: CommandRegistry,
+  options: INotebookCommandOptions,
+  isOpened: boolean
+): Promise<void> {
+  const { client, trans } = options;
+  const path = options.program(isOpened);
+  if (!isProgram(path)) {
+    return;
   }
+  await runAsJob(
+    commands,
+    options,
+    trans.__('Run %1 as a job', PathExt.basename(path)),
+    use => new ProgramForm(path, use, trans),
+    async asked => {
+      if (isOpened) {
+        await commands.execute('docmanager:save');
+      }
+      return client.runProgram(asked);
+    },
+    'logs'
+  );
 }
 
 /** Add the commands. */
@@ -85,6 +132,24 @@ export function addNotebookCommands(
     describedBy: { args: { type: 'object', properties: {} } },
     isEnabled: () => options.current() !== null,
     execute: () => runNotebook(commands, options)
+  });
+  commands.addCommand(CommandIDs.runProgram, {
+    label: trans.__('Run as PAI Job…'),
+    caption: trans.__('Run this program as a PAI job'),
+    icon: paiIcon,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          edit: {
+            type: 'boolean',
+            description: 'The file of the editor in front; it is saved first.'
+          }
+        }
+      }
+    },
+    isVisible: args => isProgram(options.program(args.edit === true)),
+    execute: args => runProgram(commands, options, args.edit === true)
   });
   commands.addCommand(CommandIDs.openNotebook, {
     label: trans.__('Open Notebook with Outputs'),

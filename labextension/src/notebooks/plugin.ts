@@ -1,5 +1,5 @@
 /**
- * The plugin of notebooks that run as jobs.
+ * The plugin of notebooks and programs that run as jobs.
  */
 
 import type {
@@ -7,7 +7,9 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
+import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { openedPath, selectedPath } from '../front_files';
 import { DOMAIN, IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { INotebookInFront } from './commands';
@@ -42,18 +44,19 @@ function notebookOf(page: INotebookPage | null): INotebookInFront | null {
   };
 }
 
-/** Runs notebooks as jobs. */
+/** Runs notebooks and programs as jobs. */
 export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-pai:notebooks',
-  description: 'Runs notebooks as PAI jobs.',
+  description: 'Runs notebooks and programs as PAI jobs.',
   autoStart: true,
   requires: [IPaiClient],
-  optional: [ITranslator, ICommandPalette],
+  optional: [ITranslator, ICommandPalette, IFileBrowserFactory],
   activate: (
     app: JupyterFrontEnd,
     client: IPaiClient,
     translator: ITranslator | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    files: IFileBrowserFactory | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const { commands, shell } = app;
@@ -61,6 +64,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
       client,
       trans,
       current: () => notebookOf(shell.currentWidget as INotebookPage | null),
+      program: isOpened => (isOpened ? openedPath(shell) : selectedPath(files)),
       open: async (path, cell) => {
         const page = (await commands.execute('docmanager:open', {
           path,

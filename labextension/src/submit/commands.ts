@@ -1,27 +1,28 @@
 /**
- * Commands that bring a document in and submit it.
+ * Commands on the document of a job: begin one, and submit it.
  */
 
-import {
-  Dialog,
-  InputDialog,
-  Notification,
-  showDialog
-} from '@jupyterlab/apputils';
-import { PathExt } from '@jupyterlab/coreutils';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { addIcon, copyIcon, fileUploadIcon } from '@jupyterlab/ui-components';
+import { addIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
-import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { reportProblem } from '../feedback';
 import { asPaiError } from '../problem';
 import { paiIcon } from '../icons';
-import { JOB_ARGS, jobOf } from '../jobs/commands';
 import type { IJobListModel, IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import { addBoard } from './board';
 import type { IFileText } from './encoding';
-import type { DocumentModel, IDocumentFile, Outcome } from './model';
+import { addImportCommands } from './importing';
+import type {
+  DocumentModel,
+  IDocumentFile,
+  ISentFolder,
+  Outcome
+} from './model';
+import { addSaveCommands } from './saving';
+
+const NO_ARGS = { type: 'object', properties: {} } as const;
 
 /** A file of the Jupyter server as it was read or written. */
 export interface IServerFile {
@@ -56,159 +57,8 @@ export interface ISubmitCommandOptions {
   readonly writeFile: (path: string, bytes: Uint8Array) => Promise<string>;
 }
 
-/** Jobs among whose names that of a clone is not to be, at most. */
-const NAMES = 1000;
-
-const NO_ARGS = { type: 'object', properties: {} } as const;
-
 function wordOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
-}
-
-/** Whether a path looks like a job document. */
-export function isDocumentPath(path: string): boolean {
-  return /\.(json|ya?ml)$/i.test(path);
-}
-
-/** The page in front when it is still empty, else a new one. */
-async function emptyDocument(
-  options: ISubmitCommandOptions
-): Promise<DocumentModel> {
-  const current = options.current();
-  return current?.state.check === 'empty' ? current : options.open();
-}
-
-function pathOf(
-  options: ISubmitCommandOptions,
-  args: ReadonlyPartialJSONObject
-): string | null {
-  if (typeof args.path === 'string') {
-    return args.path;
-  }
-  return args.edit ? options.openedPath() : options.selectedPath();
-}
-
-/** Open a file of this computer. */
-export async function importFile(
-  options: ISubmitCommandOptions,
-  file: File
-): Promise<void> {
-  const text = await options.textOf(file, file.name);
-  if (text) {
-    (await emptyDocument(options)).load(text, file.name);
-  }
-}
-
-/** Open a file of the Jupyter server in a page of its own. */
-async function openFile(
-  options: ISubmitCommandOptions,
-  path: string
-): Promise<void> {
-  const name = PathExt.basename(path);
-  const { bytes, changed } = await options.readFile(path);
-  const text = await options.textOf(bytes, name);
-  if (text) {
-    (await options.open()).load(text, name, { path, changed });
-  }
-}
-
-function addImportCommands(
-  commands: CommandRegistry,
-  options: ISubmitCommandOptions
-): void {
-  const { trans } = options;
-  commands.addCommand(CommandIDs.importFile, {
-    label: args => (args.toolbar ? '' : trans.__('Import PAI Job File…')),
-    caption: trans.__('Import a job file (JSON or YAML)'),
-    icon: args => (args.toolbar ? fileUploadIcon : undefined),
-    describedBy: { args: NO_ARGS },
-    execute: async () => {
-      try {
-        const file = await options.chooseFile();
-        if (file) {
-          await importFile(options, file);
-        }
-      } catch (reason) {
-        reportProblem(trans, reason);
-      }
-    }
-  });
-  commands.addCommand(CommandIDs.importDocument, {
-    label: args =>
-      args.edit ? trans.__('Edit in PAI Form') : trans.__('Submit as PAI Job…'),
-    icon: paiIcon,
-    describedBy: {
-      args: {
-        type: 'object',
-        properties: {
-          edit: {
-            type: 'boolean',
-            description: 'The file of the editor in front; it is saved first.'
-          },
-          path: {
-            type: 'string',
-            description:
-              'Path on the Jupyter server; the file browser’s selection when absent.'
-          }
-        }
-      }
-    },
-    isVisible: args => isDocumentPath(pathOf(options, args) ?? ''),
-    execute: async args => {
-      const path = pathOf(options, args);
-      if (path === null) {
-        return;
-      }
-      try {
-        if (args.edit) {
-          await commands.execute('docmanager:save');
-        }
-        await openFile(options, path);
-      } catch (reason) {
-        reportProblem(trans, reason);
-      }
-    }
-  });
-}
-
-/** A job's name with the next number behind it that no other has: `train_2`, then `train_3`. */
-export function cloneName(name: string, taken: readonly string[]): string {
-  const [, stem, number] = /^(.*?)(?:_([1-9]\d{0,2}))?$/s.exec(name) ?? [];
-  for (let next = Number(number ?? 1) + 1; ; next++) {
-    const wanted = `${stem}_${next}`;
-    if (!taken.includes(wanted)) {
-      return wanted;
-    }
-  }
-}
-
-/** Open the document of a job under a new name. */
-async function cloneJob(
-  options: ISubmitCommandOptions,
-  job: string
-): Promise<void> {
-  const { client, trans } = options;
-  try {
-    const [{ name, username }, document] = await Promise.all([
-      client.job(job),
-      client.document(job, true)
-    ]);
-    const keyword = name.replace(/_\d{1,3}$/, '');
-    const { data } = await client.jobs({ keyword, limit: NAMES });
-    const taken = data
-      .filter(other => other.username === username)
-      .map(other => other.name);
-    const opened = await options.open();
-    opened.clone(document, document.isMasked ? '' : job);
-    opened.rename(cloneName(name, taken));
-    if (document.isMasked) {
-      Notification.warning(
-        trans.__('The secrets of this document are masked. Type them again.')
-      );
-    }
-  } catch (reason) {
-    reportProblem(trans, reason);
-  }
 }
 
 /** What is in the way of a submission that may replace it; empty when nothing is. */
@@ -281,94 +131,6 @@ async function submit(
   return outcome;
 }
 
-/** Keep the document in front as a template under a name that is asked for. */
-async function saveTemplate(options: ISubmitCommandOptions): Promise<void> {
-  const { trans } = options;
-  const document = options.current();
-  if (!document) {
-    return;
-  }
-  const { value: name } = await InputDialog.getText({
-    title: trans.__('Save as template'),
-    label: trans.__('Name: letters, digits, dots, dashes. Secrets are masked.'),
-    pattern: '[A-Za-z0-9_\\-][A-Za-z0-9._\\-]{0,62}',
-    required: true,
-    text: document.state.documentName,
-    okLabel: trans.__('Save')
-  });
-  if (!name) {
-    return;
-  }
-  try {
-    await document.saveTemplate(name);
-    Notification.success(trans.__('Saved as template: %1', name), {
-      autoClose: 3000
-    });
-  } catch (reason) {
-    reportProblem(trans, reason);
-  }
-}
-
-/** Ask whether a file that another program has changed is to be overwritten. */
-async function mayOverwrite(
-  trans: TranslationBundle,
-  path: string
-): Promise<boolean> {
-  const { button } = await showDialog({
-    title: trans.__('Overwrite the file?'),
-    body: trans.__('%1 has been changed since it was opened.', path),
-    buttons: [
-      Dialog.cancelButton(),
-      Dialog.warnButton({ label: trans.__('Overwrite') })
-    ]
-  });
-  return button.accept;
-}
-
-/** Write the document in front back to its file, or to one that is asked for. Whether it was written. */
-export async function saveDocument(
-  options: ISubmitCommandOptions,
-  document: DocumentModel
-): Promise<boolean> {
-  const { trans } = options;
-  const { file, filename } = document.state;
-  try {
-    if (file) {
-      const { changed } = await options.readFile(file.path);
-      if (changed !== file.changed && !(await mayOverwrite(trans, file.path))) {
-        return false;
-      }
-    }
-    let path = file?.path ?? '';
-    if (!path) {
-      const { value } = await InputDialog.getText({
-        title: trans.__('Save the document'),
-        label: trans.__('Path on the Jupyter server'),
-        text: filename || 'job.json',
-        required: true,
-        okLabel: trans.__('Save')
-      });
-      if (!value) {
-        return false;
-      }
-      path = value;
-      const isTaken = await options.readFile(path).then(
-        () => true,
-        () => false
-      );
-      if (isTaken && !(await mayOverwrite(trans, path))) {
-        return false;
-      }
-    }
-    const changed = await options.writeFile(path, document.bytes());
-    await document.saved({ path, changed }, PathExt.basename(path));
-    return true;
-  } catch (reason) {
-    reportProblem(trans, reason);
-    return false;
-  }
-}
-
 /** Begin with a template. */
 async function begin(
   { client, trans }: ISubmitCommandOptions,
@@ -389,10 +151,11 @@ async function resume(
   document: DocumentModel,
   draft: string,
   filename: string,
-  file: IDocumentFile | null
+  file: IDocumentFile | null,
+  folder: ISentFolder | null
 ): Promise<void> {
   try {
-    await document.resume(draft, filename, file);
+    await document.resume(draft, filename, file, folder);
   } catch (reason) {
     if (asPaiError(reason).code !== 'NoFileError') {
       reportProblem(options.trans, reason);
@@ -431,56 +194,30 @@ export function addSubmitCommands(
           draft: { type: 'string', description: 'The draft to go on with.' },
           filename: { type: 'string', description: 'What it is called.' },
           path: { type: 'string', description: 'The file that it is.' },
-          changed: { type: 'string', description: 'When that was changed.' }
+          changed: { type: 'string', description: 'When that was changed.' },
+          folder: { type: 'string', description: 'The folder sent with it.' },
+          codeDir: { type: 'string', description: 'What it calls that.' }
         }
       }
     },
     execute: async args => {
       const document = await options.open();
       const { draft, filename, path, changed, template } = args;
+      const codeDir = wordOf(args.codeDir);
       if (typeof template === 'string') {
         await begin(options, document, template, wordOf(filename));
       }
       if (typeof draft === 'string') {
         const at = wordOf(path);
         const file = at ? { path: at, changed: wordOf(changed) } : null;
-        await resume(options, document, draft, wordOf(filename), file);
+        const folder = codeDir ? { path: wordOf(args.folder), codeDir } : null;
+        await resume(options, document, draft, wordOf(filename), file, folder);
       }
     }
   });
   addImportCommands(commands, options);
+  addSaveCommands(commands, options);
   addBoard(commands, options);
-  commands.addCommand(CommandIDs.cloneJob, {
-    label: trans.__('Clone Job…'),
-    caption: trans.__('Open the document of the job for another submission'),
-    icon: copyIcon,
-    describedBy: { args: JOB_ARGS },
-    isEnabled: args => jobOf(options.model, args) !== null,
-    execute: async args => {
-      const job = jobOf(options.model, args);
-      if (job !== null) {
-        await cloneJob(options, job);
-      }
-    }
-  });
-  options.model.changed.connect(() =>
-    commands.notifyCommandChanged(CommandIDs.cloneJob)
-  );
-  commands.addCommand(CommandIDs.saveDocument, {
-    label: trans.__('Save the PAI Job Document'),
-    describedBy: { args: NO_ARGS },
-    isEnabled: () => (options.current()?.state.check ?? 'empty') !== 'empty',
-    execute: async () => {
-      const document = options.current();
-      return document && saveDocument(options, document);
-    }
-  });
-  commands.addCommand(CommandIDs.saveTemplate, {
-    label: trans.__('Save the PAI Job as Template…'),
-    describedBy: { args: NO_ARGS },
-    isEnabled: () => (options.current()?.state.check ?? 'empty') !== 'empty',
-    execute: () => saveTemplate(options)
-  });
   commands.addCommand(CommandIDs.submit, {
     label: trans.__('Submit the PAI Job'),
     describedBy: { args: NO_ARGS },

@@ -3,9 +3,9 @@
  */
 
 import type { Diagnostic } from '@codemirror/lint';
-import { lintGutter, setDiagnostics } from '@codemirror/lint';
+import { diagnosticCount, lintGutter, setDiagnostics } from '@codemirror/lint';
 import type { Extension, Text } from '@codemirror/state';
-import { StateEffect, StateField } from '@codemirror/state';
+import { RangeSet, StateEffect, StateField } from '@codemirror/state';
 import type { DecorationSet } from '@codemirror/view';
 import { Decoration, EditorView, WidgetType } from '@codemirror/view';
 import type { IFault } from '../types';
@@ -44,8 +44,12 @@ export function maskSecrets(
   const found = ranges
     .filter(([from, to]) => from < to)
     .map(([from, to]) => DOTS.range(from, to));
-  const effects = setSecrets.of(Decoration.set(found, true));
-  EditorView.findFromDOM(host)?.dispatch({ effects });
+  const view = EditorView.findFromDOM(host);
+  const wanted = Decoration.set(found, true);
+  // They move with what is typed: mostly they are where they belong.
+  if (view && !RangeSet.eq([view.state.field(secrets)], [wanted])) {
+    view.dispatch({ effects: setSecrets.of(wanted) });
+  }
 }
 
 /** What an editor needs to show marks, and to have a name for those who do not see it. */
@@ -85,5 +89,7 @@ export function showFaults(host: HTMLElement, faults: readonly IFault[]): void {
   const diagnostics = faults
     .map(fault => diagnosticOf(view.state.doc, fault))
     .filter((mark): mark is Diagnostic => mark !== null);
-  view.dispatch(setDiagnostics(view.state, diagnostics));
+  if (diagnostics.length > 0 || diagnosticCount(view.state) > 0) {
+    view.dispatch(setDiagnostics(view.state, diagnostics));
+  }
 }

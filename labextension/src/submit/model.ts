@@ -37,6 +37,12 @@ export interface IDocumentFile {
   readonly changed: string;
 }
 
+/** A folder of the Jupyter server that was sent, and what documents call it there. */
+export interface ISentFolder {
+  readonly path: string;
+  readonly codeDir: string;
+}
+
 /** The document and what is known of it. */
 export interface IDocumentState {
   readonly text: string;
@@ -44,6 +50,8 @@ export interface IDocumentState {
   readonly filename: string;
   /** Its file on the Jupyter server; null when it was typed, pasted or uploaded. */
   readonly file: IDocumentFile | null;
+  /** The folder that it was given from the Jupyter server; null when it was given none. */
+  readonly folder: ISentFolder | null;
   /** Whether it holds what is neither in its file nor submitted. */
   readonly dirty: boolean;
   /** Why it is not kept as a draft. */
@@ -53,7 +61,7 @@ export interface IDocumentState {
   readonly check: Check;
   /** The dialect the backend found; empty when it found none. */
   readonly dialect: string;
-  /** The name the document gives the job. */
+  /** The name the document gives the job, as it was when it was checked last. */
   readonly documentName: string;
   readonly faults: readonly IFault[];
   readonly warnings: readonly IDocumentWarning[];
@@ -85,6 +93,7 @@ const EMPTY: IDocumentState = {
   text: '',
   filename: '',
   file: null,
+  folder: null,
   dirty: false,
   unkept: null,
   name: '',
@@ -137,14 +146,15 @@ export class DocumentModel implements IDisposable {
     this._written = written;
     this._secretsOf = '';
     this._clean = text;
-    this._replace({ text, filename, file, dirty: false });
+    this._replace({ text, filename, file, folder: null, dirty: false });
   }
 
   /** Take what was typed; it is checked, and kept as a draft, when typing rests. */
   edit(text: string): void {
     if (text !== this._state.text) {
       const dirty = text !== this._clean && text.trim() !== '';
-      this._replace({ text, dirty });
+      const { documentName } = this._state;
+      this._replace({ text, dirty, documentName });
       if (this._isDrafted) {
         void this._draftRest.invoke();
       }
@@ -160,7 +170,8 @@ export class DocumentModel implements IDisposable {
   async resume(
     draft: string,
     filename: string,
-    file: IDocumentFile | null = null
+    file: IDocumentFile | null = null,
+    folder: ISentFolder | null = null
   ): Promise<void> {
     const { text, written } = sourceText(
       await this._client.kept('drafts', draft)
@@ -169,7 +180,7 @@ export class DocumentModel implements IDisposable {
     this._isKept = true;
     this._written = written;
     this._clean = '';
-    this._replace({ text, filename, file, dirty: true });
+    this._replace({ text, filename, file, folder, dirty: true });
   }
 
   /**
@@ -274,14 +285,33 @@ export class DocumentModel implements IDisposable {
     await this._client.keep('templates', name, { text, filename });
   }
 
+  /** Send a folder of the Jupyter server; what documents call it. Each submission sends it again. Rejects with PaiError. */
+  async sendFolder(path: string): Promise<string> {
+    const { codeDir } = await this._client.sendFolder(path);
+    this._update({ folder: { path, codeDir } });
+    return codeDir;
+  }
+
+  /** Bring a document with a folder of the Jupyter server to what is in that now. Rejects with PaiError. */
+  private async _sendAgain(): Promise<void> {
+    const { folder, text } = this._state;
+    if (folder && text.includes(folder.codeDir)) {
+      const codeDir = await this.sendFolder(folder.path);
+      this.edit(this._state.text.split(folder.codeDir).join(codeDir));
+    }
+  }
+
   /**
    * Submit the text as it is now, with `replace` in the place of the job that has the name.
    * Never rejects: the outcome says what happened.
    */
   async submit(replace = false): Promise<Outcome> {
-    const { text, filename, name } = this._state;
     this._update({ submitting: true, problem: null });
+    let { text } = this._state;
     try {
+      await this._sendAgain();
+      const { filename, name } = this._state;
+      ({ text } = this._state);
       const job = await this._client.submit(this.submitted, {
         name: name.trim() || undefined,
         replace,

@@ -20,6 +20,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { Schemas } from '../form/model';
 import { showPage } from '../place';
+import { reportProblem } from '../feedback';
+import { openedPath, selectedPath } from '../front_files';
 import { addOutput } from '../output/plugin';
 import {
   CommandIDs,
@@ -30,31 +32,17 @@ import {
 } from '../tokens';
 import { addTemplateCards } from './launcher';
 import type { ISubmitCommandOptions } from './commands';
-import {
-  addSubmitCommands,
-  importFile,
-  saveDocument,
-  submitDocument
-} from './commands';
+import { addSubmitCommands, submitDocument } from './commands';
+import { importFile } from './importing';
 import type { DocumentModel } from './model';
+import { saveDocument } from './saving';
 import type { DocumentPage } from './view';
 
-/** The first selected item of the Jupyter file browser. */
-function selectedPath(files: IFileBrowserFactory | null): string | null {
-  const items = files?.tracker.currentWidget?.selectedItems();
-  return items ? ([...items][0]?.path ?? null) : null;
-}
-
-/** The path of the document in front. */
-function openedPath(shell: JupyterFrontEnd.IShell): string | null {
-  const page = shell.currentWidget as { context?: { path?: string } } | null;
-  return page?.context?.path ?? null;
-}
-
-/** Let the user choose a folder of the Jupyter server; its path on that machine's disk is the user's to complete. */
-async function chooseFolder(
+/** Let the user choose a folder of the Jupyter server, and send it for a document; null when that was not done. */
+async function sendFolder(
   files: IFileBrowserFactory,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  document: DocumentModel
 ): Promise<string | null> {
   const { FileDialog } = await import('@jupyterlab/filebrowser');
   const manager = files.tracker.currentWidget?.model.manager;
@@ -63,9 +51,18 @@ async function chooseFolder(
   }
   const chosen = await FileDialog.getExistingDirectory({
     manager,
-    title: trans.__('Choose a folder')
+    title: trans.__('Send a folder along')
   });
-  return chosen.value?.[0]?.path ?? null;
+  const folder = chosen.value?.[0];
+  if (!folder) {
+    return null;
+  }
+  try {
+    return await document.sendFolder(folder.path);
+  } catch (reason) {
+    reportProblem(trans, reason);
+    return null;
+  }
 }
 
 function addEntries(
@@ -137,7 +134,9 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
       return { document, form: new FormModel(document, client, schemas) };
     };
     const common = {
-      browse: files && (() => chooseFolder(files, trans)),
+      sendFolder:
+        files &&
+        ((document: DocumentModel) => sendFolder(files, trans, document)),
       browseStorage: async (path: string) => {
         const { choosePath } = await import('../files/choosing');
         return choosePath(client, trans, path);
@@ -196,7 +195,9 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
         draft: model.draft,
         filename: model.state.filename,
         path: model.state.file?.path ?? '',
-        changed: model.state.file?.changed ?? ''
+        changed: model.state.file?.changed ?? '',
+        folder: model.state.folder?.path ?? '',
+        codeDir: model.state.folder?.codeDir ?? ''
       })
     });
     if (rendermime) {

@@ -64,7 +64,9 @@ export function verdictLine(
   const { check, dialect, documentName, faults } = model.state;
   switch (check) {
     case 'empty':
-      return trans.__('Paste a job document (JSON or YAML), or import a file.');
+      return trans.__(
+        'Choose what to begin with, paste a job document (JSON or YAML), or import a file.'
+      );
     case 'unchecked':
       return trans.__('Checking…');
     case 'valid':
@@ -81,12 +83,29 @@ export function verdictLine(
   }
 }
 
+/** Keeps a node as high as it was until `isTold`: what stands above it would move at the first key and after the last. */
+function useKeptHeight(isTold: boolean): React.RefObject<HTMLDivElement> {
+  const node = React.useRef<HTMLDivElement>(null);
+  React.useLayoutEffect(() => {
+    const { current } = node;
+    if (isTold && current) {
+      current.style.minHeight = '';
+      const height = current.offsetHeight;
+      current.style.minHeight = `${height}px`;
+    }
+  });
+  return node;
+}
+
 /** What stands below the editor as a function of the model's state. */
 export function Verdict(props: IVerdictProps): JSX.Element {
   const { model, form, language, trans } = props;
   const { check, problem, warnings, filename, trial, unkept } = model.state;
+  const node = useKeptHeight(
+    check === 'empty' || check === 'invalid' || trial !== null
+  );
   return (
-    <>
+    <div ref={node}>
       <p className="jp-pai-Document-line" data-check={check} role="status">
         {verdictLine(trans, model)}
         {filename && <span>{filename}</span>}
@@ -101,6 +120,6 @@ export function Verdict(props: IVerdictProps): JSX.Element {
       )}
       <Faults {...props} />
       <WarningBoxes trans={trans} warnings={warnings} />
-    </>
+    </div>
   );
 }

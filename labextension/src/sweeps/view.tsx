@@ -17,6 +17,7 @@ import type { IJobSummary, JobState } from '../types';
 import { isFinal } from '../types';
 import type { IColumn } from '../windowed';
 import { WindowedTable } from '../windowed';
+import { worded } from '../worded';
 import { stateWord } from '../words';
 import type { SweepModel } from './model';
 
@@ -168,7 +169,7 @@ export function SweepView(props: ISweepProps): JSX.Element {
                   {names.map(name => (
                     <Cell key={name} text={values[name] ?? ''} />
                   ))}
-                  <td title={job.why}>
+                  <td title={worded(trans, job.why, job.whyWording)}>
                     <StateMark state={job.state} trans={trans} />
                   </td>
                   <Cell text={result ?? ''} />

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pai_backend.api.services import jobs as services
+from pai_backend.api.services import documents as services
 from pai_backend.launch.jupyter import open_listener_warnings
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.spec import DocumentWarning, JobSpec

@@ -100,6 +100,12 @@ async def test_what_makes_no_budget_is_refused(site: ApiSite) -> None:
         ({"user": "nobody-known"}, 400),
         ({"group": "unknown"}, 404),
         ({"virtualCluster": "unknown"}, 404),
+        ({"user": "alice", "amount": "10"}, 400),
+        ({"user": "alice", "resource": "money"}, 400),
+        ({"user": "alice", "resource": "money", "hours": None}, 400),
+        ({"user": "alice", "resource": "money", "hours": None, "amount": "0.0000001"}, 400),
+        ({"user": "alice", "resource": "money", "hours": None, "amount": "-1"}, 400),
+        ({"user": "alice", "hours": None}, 400),
     ):
         answer = await put(site, ROOT, **budget)
         assert answer.status_code == status, (budget, answer.text)
@@ -119,7 +125,33 @@ async def test_use_is_what_usage_says_and_a_second_setting_changes_it(site: ApiS
     assert datetime.fromisoformat(month["ends"]) - datetime.fromisoformat(month["begins"]) >= timedelta(days=28)
     async with site.client(ROOT) as client:
         text = text_of((await client.get(PATH)).json())
-    assert ["user", "alice", "6", "GPU", "hours", "6.0", "used", "up"] in [line.split()[1:9] for line in text.splitlines()]
+    assert ["user", "alice", "6", "GPU", "hours", "6.0", "used", "up"] in [
+        line.split()[1:9] for line in text.splitlines()
+    ]
+
+
+@pytest.mark.asyncio
+async def test_a_budget_of_money_counts_what_hours_cost(site: ApiSite) -> None:
+    terms = {"resource": "money", "hours": None, **since_t0(0, user="alice"), "amount": "12"}
+    terms["hours"] = None
+    assert (await put(site, ALICE, **terms)).status_code == 403
+    made = (await put(site, ROOT, **terms)).json()
+    assert (made["amount"], made["usedAmount"], made["currency"]) == ("12.00", "0.00", "credits")
+    assert (made["hours"], made["usedHours"], made["level"]) == (None, None, "ok")
+    async with site.client(ROOT) as client:
+        body = {"type": "V100", "hourly": 1.75, "since": T0.isoformat(), "currency": "EUR"}
+        (await client.put("/api/v2/prices", json=body)).raise_for_status()
+        (now,) = (await client.get(PATH)).json()["data"]
+        assert (now["usedAmount"], now["currency"], now["level"]) == ("10.50", "EUR", "near")
+        shown = text_of({"data": [now]}).splitlines()[1].split()
+        assert shown[1:7] == ["user", "alice", "12.00", "EUR", "10.50", "87"]
+    async with site.client(ALICE) as client:
+        found = (await client.post("/api/v2/validate", content=asking(1, 1))).json()["warnings"]
+        assert [each["code"] for each in found if each["code"].startswith("budget")] == ["budget-near"]
+        (text,) = [each["message"] for each in found if each["code"] == "budget-near"]
+        assert text.startswith("10.50 of 12.00 EUR of the budget of the user alice since ")
+        found = (await client.post("/api/v2/validate", content=asking(1, 0))).json()["warnings"]
+        assert not [each for each in found if each["code"].startswith("budget")], "its CPUs cost nothing"
 
 
 @pytest.mark.asyncio

@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -62,8 +63,10 @@ PARTS = {
     "template": "mine",
     "draft": "mine",
     "budget": "00000000",
+    "reservation": "00000000",
 }
 """Parts of paths that lead to something of alice's."""
+RESERVATION = {"virtualCluster": "default", "name": "course", "gpus": 1, "ends": "2999-01-01T00:00:00Z"}
 BODIES: dict[str, object] = {
     "executionType": {"value": "STOP"},
     "tag": {"value": "vision"},
@@ -84,6 +87,8 @@ BODIES: dict[str, object] = {
     "{path}": {},
     "{secret}": {"value": "for-no-other-user"},
     "budgets": {"hours": 10, "user": "alice"},
+    "prices": {"type": "V100", "hourly": "2.50"},
+    "reservations": RESERVATION,
     "rules": {},
 }
 """Last part of a path -> a body that is taken there."""
@@ -170,6 +175,11 @@ class Asker:
     async def budget(self, pair: Pair, **of: str) -> httpx.Response:
         """The pair's request with a budget of these."""
         body = json.dumps({"hours": 10, **of}).encode()
+        return await self.ask(pair, body=body, headers={"Authorization": f"Bearer {ROOT}"})
+
+    async def reservation(self, pair: Pair, **of: object) -> httpx.Response:
+        """The pair's request with a reservation of these."""
+        body = json.dumps({**RESERVATION, **of}).encode()
         return await self.ask(pair, body=body, headers={"Authorization": f"Bearer {ROOT}"})
 
     async def application_token(self, scope: str = "") -> dict[str, str]:
@@ -333,6 +343,8 @@ async def no_virtual_cluster(asker: Asker, pair: Pair) -> httpx.Response:
         return await asker.document(pair, virtualCluster="none")
     if pair.template.endswith("/budgets"):
         return await asker.budget(pair, virtualCluster="none")
+    if pair.template.endswith("/reservations"):
+        return await asker.reservation(pair, virtualCluster="none")
     named = [each["name"] for each in pair.entry["parameters"] if each["name"] in ("vc", "virtualCluster")]
     query = {name: "none" for name in named if f"{{{name}}}" not in pair.template}
     return await asker.ask(pair, query=query or None, vc="none")
@@ -422,6 +434,8 @@ async def forbidden(asker: Asker, pair: Pair) -> httpx.Response:
 async def no_user(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.template.endswith("/budgets"):
         return await asker.budget(pair, user="nobody")
+    if pair.template.endswith("/reservations"):
+        return await asker.reservation(pair, users=["nobody"])
     if pair.template.endswith("/shares"):
         return await asker.ask(pair, body=b'{"user": "nobody"}')
     if (pair.body() is not None and "authn" in pair.template) or pair.template.endswith("/token"):
@@ -439,6 +453,9 @@ async def no_user(asker: Asker, pair: Pair) -> httpx.Response:
 async def no_group(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.template.endswith("/budgets"):
         return await asker.budget(pair, group="nobody")
+    if pair.template.endswith("/reservations"):
+        soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+        return await asker.reservation(pair, groups=["nobody"], ends=soon)
     if pair.template.endswith("/shares"):
         return await asker.ask(pair, body=b'{"user": "group:nobody"}')
     if pair.template.endswith("/groups"):

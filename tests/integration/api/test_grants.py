@@ -265,6 +265,7 @@ async def test_a_link_is_kept_as_a_share_without_its_token(api: ApiSite, tmp_pat
         given = (await alice.get("/api/v2/shares?given=true")).json()["data"]
         terms = ({"label": "ssh"}, {"label": "http", "lifetimeS": 31 * 86400}, {"label": "http", "lifetimeS": None})
         refused = [(await alice.post(f"{path}/links", json=each)).json()["code"] for each in terms]
+        no_index = await alice.post(f"{path}/links", json={"label": "http", "index": 2**58})
         others = [(await each.post(f"{path}/links", json={"label": "http"})).status_code for each in (bob, root)]
         (kept,) = await api.store.grants.shares_in_force(job.uid, api.ctx.clock())
         files = database(tmp_path)
@@ -282,6 +283,7 @@ async def test_a_link_is_kept_as_a_share_without_its_token(api: ApiSite, tmp_pat
     assert refused == ["NoServiceError", "InvalidParametersError", "InvalidParametersError"]
     assert others == [404, 403]
     assert full.json()["code"] == "InvalidParametersError"
+    assert (no_index.status_code, no_index.json()["code"]) == (400, "InvalidParametersError")
     assert not any(token in text for event in events for text in event)
     assert not kept.is_for(kept.user), "no name of a user opens it"
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jupyter_pai import broker, certificates, cli
-from jupyter_pai.certificates import Wanted, certificate_file, ensure, ensure_certificate, renewed
+from jupyter_pai.certificates import WantedCertificate, certificate_file, ensure, ensure_certificate, renewed
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from pai_backend.access.keys import make_ed25519, parse_public_key
@@ -148,7 +148,7 @@ async def test_a_certificate_is_fetched_when_there_is_none_that_will_do(api: Api
             for alias in (None, job.alias):
                 assert ensure_certificate(client, identity, alias) == certificate_file(identity)
                 texts.append(certificate_file(identity).read_bytes())
-            long = Wanted(identity, certificate_file(identity), spare=timedelta(hours=2))
+            long = WantedCertificate(identity, certificate_file(identity), spare=timedelta(hours=2))
             texts.append(ensure(client, long).read_bytes())
             (mine, *_) = client.thread.run(broker.certificates(client.api))[::-1]
             client.thread.run(broker.revoke(client.api, mine["serial"]))
@@ -181,11 +181,11 @@ async def test_a_certificate_in_use_is_renewed_before_its_end(
 
     def used() -> list[bytes]:
         with Client(Endpoint(api.url, ALICE)) as client:
-            first = ensure(client, Wanted(identity, path, job.uid, job.alias)).read_bytes()
-            with renewed(client, Wanted(identity, path, job.uid, job.alias)):
+            first = ensure(client, WantedCertificate(identity, path, job.uid, job.alias)).read_bytes()
+            with renewed(client, WantedCertificate(identity, path, job.uid, job.alias)):
                 pass
             unchanged = path.read_bytes()
-            with renewed(client, Wanted(identity, path, job.uid, job.alias, spare=timedelta(hours=2))):
+            with renewed(client, WantedCertificate(identity, path, job.uid, job.alias, spare=timedelta(hours=2))):
                 until(lambda: path.read_bytes() != first, 60)
             return [first, unchanged, path.read_bytes()]
 

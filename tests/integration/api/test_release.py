@@ -44,11 +44,9 @@ async def test_all_kept_tasks_are_let_go_and_asking_again_is_fine(api: ApiSite) 
     assert (first.status_code, again.status_code) == (202, 202)
     assert first.json()["tasks"] == ["worker-0", "worker-1"]
     assert first.json()["message"] == "job hello: released: worker-0, worker-1"
-    assert again.json() == {
-        "status": 202,
-        "message": "job hello: nothing to release: no such task is kept",
-        "tasks": [],
-    }
+    body = again.json()
+    assert (body["status"], body["tasks"]) == (202, [])
+    assert body["message"] == "job hello: nothing to release: no such task is kept"
     assert (await api.store.jobs.get(job.uid)).released == tuple(task.uid for task in job.tasks)
 
 

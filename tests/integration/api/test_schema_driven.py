@@ -7,9 +7,11 @@ description does not know.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, cast
 
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import booleans
@@ -71,6 +73,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
         yield one
 
 
+@pytest.fixture(scope="module")
+def session() -> Iterator[requests.Session]:
+    """One for all requests: a session for each would look for proxies and connect each time. It keeps no cookies."""
+    with requests.Session() as one:
+        one.trust_env = False
+        one.headers.clear()
+        one.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        yield one
+
+
 def test_the_description_is_the_one_that_is_served(running: Backend) -> None:
     with running.client() as client:
         served = client.get("/openapi.json").json()
@@ -78,7 +90,7 @@ def test_the_description_is_the_one_that_is_served(running: Backend) -> None:
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
-def test_answers_are_as_described(running: Backend, label: str) -> None:
+def test_answers_are_as_described(running: Backend, session: requests.Session, label: str) -> None:
     headers = {"Authorization": f"Bearer {running.token}"}
     ours = {**headers, "Accept": MEDIA_TYPE}
 
@@ -93,6 +105,6 @@ def test_answers_are_as_described(running: Backend, label: str) -> None:
     @given(case=OPERATIONS[label].as_strategy(), asks_for_ours=booleans())
     def every_answer(case: schemathesis.Case[Any], asks_for_ours: bool) -> None:
         given_headers = ours if asks_for_ours else headers
-        case.call_and_validate(base_url=running.url, headers=given_headers, checks=CHECKS, timeout=60)
+        case.call_and_validate(base_url=running.url, session=session, headers=given_headers, checks=CHECKS, timeout=60)
 
     every_answer()

@@ -61,6 +61,10 @@ async def test_the_table_has_each_scope_where_it_belongs() -> None:
             assert scope is Scope.ADMIN, "its users read them"
         elif verb in WRITES and template.startswith("/api/v2/budgets"):
             assert scope is Scope.ADMIN, "whom they concern reads them"
+        elif verb in WRITES and template == "/api/v2/prices":
+            assert scope is Scope.ADMIN, "all users read them"
+        elif verb in WRITES and template.startswith("/api/v2/reservations"):
+            assert scope is Scope.ADMIN, "users of the virtual cluster read them"
         elif verb in WRITES:
             assert scope is Scope.JOBS, (verb, template)
 

@@ -11,7 +11,7 @@ import pytest
 
 from pai_backend.api.services.templates import MAX_BYTES
 from pai_backend.protocol import read_document
-from pai_backend.store.kept_documents import MOST, Kind
+from pai_backend.store.kept_documents import MOST, DocumentKind
 from tests.support.api_site import BOB, ApiSite, running_api
 from tests.support.documents import scm_document
 
@@ -84,7 +84,7 @@ async def test_what_is_kept_is_bounded(api: ApiSite) -> None:
         for name in (".hidden", "a" * 64, "a%20b"):
             assert (await alice.put(f"/api/v2/templates/{name}", content=b"{}")).status_code == 400
         for number in range(MOST):
-            await api.store.kept_documents.put("alice", Kind.TEMPLATE, f"t{number}", b"{}", "", api.ctx.clock())
+            await api.store.kept_documents.put("alice", DocumentKind.TEMPLATE, f"t{number}", b"{}", "", api.ctx.clock())
         more = await alice.put("/api/v2/templates/one-more", content=b"{}")
         assert more.status_code == 400
         assert (await alice.put("/api/v2/templates/t0", content=b"{}")).status_code == 204, "but changed"

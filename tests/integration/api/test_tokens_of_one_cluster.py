@@ -34,8 +34,8 @@ SOME_VERBS = {
     ),
 }
 FOR_ANY_TOKEN = re.compile(
-    r"/(info|jobs|validate|trial|schema/job|events/stream|announcement|healthz|readyz|openapi.json|gateway|check)$"
-    r"|/(cluster|virtual-clusters|storages|kubernetes|inspect|groups|users?|authn|tokens|certificates|lockouts|shares|keys|addresses)(/|$)"
+    r"/(info|jobs|validate|trial|prices|schema/job|events/stream|announcement|healthz|readyz|openapi.json|gateway|check)$"
+    r"|/(cluster|virtual-clusters|storages|kubernetes|inspect|groups|users?|authn|tokens|certificates|lockouts|shares|keys|addresses|reservations)(/|$)"
     r"|/fs/|/ssh-keys/"
 )
 """Paths without a job: of the cluster or the caller, for administrators, or of a scope of their own."""

@@ -7,13 +7,15 @@ import io
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 import pytest_asyncio
 
 from jupyter_pai.commands.usage import _csv, _text
-from pai_backend.model.account import VcGrants
+from jupyter_pai.wire_types import Usage
+from pai_backend.model.account import Group, VcGrants
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Placement
 from pai_backend.store.grants import Act, UserUpdate
@@ -112,9 +114,60 @@ async def test_text_and_lines_for_a_spreadsheet_say_the_same(site: ApiSite) -> N
     text = _text(found, ["user", "type"])
     assert text.splitlines()[1].split() == ["alice", "V100", "6.0", "12.0", "1"]
     assert text.endswith("Together 6.5 GPU hours and 14.0 CPU hours.")
-    lines = list(csv.DictReader(io.StringIO(_csv(found["data"], ["user", "type"]))))
+    lines = list(csv.DictReader(io.StringIO(_csv(found, ["user", "type"]))))
     assert [(line["user"], float(line["gpuHours"]), line["runs"]) for line in lines] == [
         ("alice", 6.0, "1"),
         ("bob", 0.5, "1"),
     ]
-    assert _text({"since": "", "until": "", "data": []}, ["user"]) == "Nothing was held in that time."
+    empty = {**found, "data": []}
+    assert _text(cast(Usage, empty), ["user"]) == "Nothing was held in that time."
+
+
+@pytest.mark.asyncio
+async def test_costs_are_told_where_there_are_prices(site: ApiSite) -> None:
+    free = (await asked(site, ROOT, by="user")).json()
+    assert (free["currency"], free["total"]["cost"], free["data"][0]["cost"]) == (None, None, None)
+    async with site.client(ROOT) as client:
+        for kind, hourly, since in (("V100", "2.50", T0), ("V100", "1", T0 + HOUR), ("A100", "0.000001", T0)):
+            body = {"type": kind, "hourly": hourly, "since": since.isoformat(), "currency": "EUR"}
+            (await client.put("/api/v2/prices", json=body)).raise_for_status()
+    found = (await asked(site, ROOT, by="user,type")).json()
+    assert [row["cost"] for row in found["data"]] == ["9.00", "0.000001"], "half a millionth is rounded up"
+    assert (found["currency"], found["total"]) == ("EUR", {"gpuHours": 6.5, "cpuHours": 14.0, "cost": "9.000001"})
+    own = (await asked(site, BOB, by="")).json()
+    assert (own["total"]["cost"], own["data"][0]["cost"]) == ("0.000001", "0.000001"), "their own alone"
+    text = _text(found, ["user", "type"]).splitlines()
+    assert text[0].split()[-1] == "COST"
+    assert text[1].split() == ["alice", "V100", "6.0", "12.0", "1", "9.00"]
+    assert text[-1] == "Together 6.5 GPU hours and 14.0 CPU hours, which cost 9.00 EUR."
+    lines = list(csv.DictReader(io.StringIO(_csv(found, ["user"]))))
+    assert [(line["user"], line["cost"], line["currency"]) for line in lines] == [
+        ("alice", "9.00", "EUR"),
+        ("bob", "0.000001", "EUR"),
+    ]
+
+
+@pytest.mark.asyncio
+async def test_each_row_has_its_hours_of_each_day_where_that_is_asked_for(site: ApiSite) -> None:
+    times = {"since": (T0 - 24 * HOUR).isoformat(), "until": (T0 + 24 * HOUR).isoformat()}
+    found = (await asked(site, ROOT, by="user", daily="true", **times)).json()
+    assert len(found["days"]) in (2, 3)
+    at = found["days"].index(T0.date().isoformat())
+    for row, hours in zip(found["data"], (6.0, 0.5), strict=True):
+        assert sum(row["daily"]["gpuHours"]) == row["gpuHours"] == hours
+        assert row["daily"]["gpuHours"][at] == hours
+        assert row["daily"]["cost"] is None
+    assert (await asked(site, ROOT, by="user")).json()["data"][0]["daily"] is None
+    answer = await asked(site, ROOT, by="day", daily="true")
+    assert (answer.status_code, answer.json()["message"]) == (400, "By day, each row is one day.")
+
+
+@pytest.mark.asyncio
+async def test_by_group_managers_and_members_see_the_groups_of_whom_they_see(site: ApiSite) -> None:
+    act = Act("root", site.ctx.clock())
+    await site.store.groups.add(Group("vision", members=("alice", "bob")), act)
+    await site.store.groups.add(Group("audio", members=("bob",)), act)
+    assert await rows(site, ROOT, "group", "group") == [("vision", 6.5, 14.0, 2), ("audio", 0.5, 2.0, 1)]
+    assert await rows(site, ALICE, "group", "group") == [("vision", 6.0, 12.0, 1)]
+    whole = (await asked(site, ROOT, by="group")).json()["total"]
+    assert whole["gpuHours"] == 6.5, "Bob's hours once, though he is in two groups"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pai_backend.scheduling.config.read import read_config
+from tests.support.warm_start import run_backend
 
 NODES = """\
 data_dir: {data}
@@ -20,8 +20,7 @@ engine:
 
 
 def backend(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pai_backend", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return run_backend(*arguments, timeout=60)
 
 
 def settings(path: Path, more: str = "") -> str:

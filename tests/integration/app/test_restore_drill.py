@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,7 +16,7 @@ import pytest
 
 from tests.support.backend_process import START_S, Backend, backend, command, until
 from tests.support.documents import scm_document
-from tests.support.warm_start import run_pai
+from tests.support.warm_start import run_backend, run_pai
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -41,8 +40,7 @@ def leave(running: Backend) -> None:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-P", "-m", "pai_backend", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=START_S)
+    return run_backend(*arguments, timeout=START_S)
 
 
 def pai(running: Backend, *arguments: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -12,11 +11,11 @@ import psutil
 from pai_backend.store.cipher import key_id, new_key
 from tests.support.backend_process import START_S, Backend, backend, command, until
 from tests.support.documents import scm_document
+from tests.support.warm_start import run_backend
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-P", "-m", "pai_backend", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=START_S, env={**os.environ, **environment})
+    return run_backend(*arguments, timeout=START_S, env={**os.environ, **environment})
 
 
 def submit(running: Backend, name: str) -> None:

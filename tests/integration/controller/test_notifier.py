@@ -27,7 +27,7 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.notification import USUAL, Channel, News
 from pai_backend.store.base import Fenced, NewEvent
 from pai_backend.store.grants import Act
-from pai_backend.store.notifications import Notification, Target, new_id
+from pai_backend.store.notifications import DeliveryTarget, Notification, new_id
 from pai_backend.store.sql import Store
 from pai_backend.testing.builders import make_job, make_uid
 from tests.support.mail_server import MailServer, mail_server
@@ -109,10 +109,15 @@ async def telling(
 
 
 async def wants(
-    store: Store, channel: Channel, to: str, news: Sequence[News] = USUAL, user: str = "alice", secret: str = SECRET
+    store: Store,
+    channel: Channel,
+    to: str,
+    news: Sequence[News] = USUAL,
+    user: str = "alice",
+    secret: str = SECRET,
 ) -> str:
     new = Notification(new_id(), user, channel, "there", frozenset(news), 3600, datetime.now(UTC))
-    await store.notifications.add(new, Target(to=to, secret=secret), ACT)
+    await store.notifications.add(new, DeliveryTarget(to=to, secret=secret), ACT)
     return new.id
 
 

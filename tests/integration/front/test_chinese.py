@@ -63,17 +63,21 @@ def test_jobs_and_their_reasons_are_told_in_chinese_and_json_stays_as_it_is(
     asked = [json.loads(text) for text in (english["why", "second", "--json"], pai("why", "second", "--json"))]
     assert [set(each) for each in asked] == [set(asked[0])] * 2
     assert asked[0]["waiting"]["texts"] == asked[1]["waiting"]["texts"]
-    sentence = asked[0]["waiting"]["texts"]["zh_CN"]["sentence"]
 
     rows = pai("list").splitlines()
     assert rows[0].split() == ["名称", "别名", "状态", "任务", "GPU", "提交时间", "原因"]
     waiting = next(row for row in rows if row.startswith("second"))
-    assert waiting.endswith(sentence)
+    said = waiting.rsplit("  ", 1)[-1]
+    assert said.startswith("正在等待 2 个 GPU")
+    assert not ENGLISH_LINE.search(said), said
     assert "等待" in waiting
     running = next(row for row in rows if row.startswith("first"))
     assert width(waiting[: waiting.index("等待")]) == width(running[: running.index("运行")])
-    assert sentence in pai("show", "second")
-    assert sentence in pai("status", "second")
+    assert said in pai("show", "second")
+    assert said in pai("status", "second")
+    (row,) = [each for each in json.loads(pai("list", "--json")) if each["name"] == "second"]
+    assert row["why"].startswith("waits for 2 GPU for 2 tasks at once: ")
+    assert row["whyWording"]["template"] == "waits for {wanted}: {why}"
     assert english["list",] == pai("list", PAI_LANG="en", LC_ALL="zh_CN.UTF-8")
 
     assert pai("stop", "second") == "second：已要求停止\n" or "已停止" in pai("status", "second")

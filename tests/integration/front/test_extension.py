@@ -164,6 +164,8 @@ QUESTIONS = [
     ("POST", "pai/notebooks", "write pai:jobs"),
     ("GET", "pai/notebooks/x", "read pai:jobs"),
     ("POST", "pai/notebooks/x", "read pai:jobs"),
+    ("POST", "pai/programs", "write pai:jobs"),
+    ("POST", "pai/folders", "write pai:jobs"),
     ("POST", "pai/sweeps", "write pai:jobs"),
     ("GET", "pai/sweeps/x", "read pai:jobs"),
     ("POST", "pai/sweeps/x", "write pai:jobs"),
@@ -370,6 +372,8 @@ def test_files_of_the_server_are_read_and_written_for_those_who_may(site: Site) 
     for method, path, needed in (
         ("POST", "pai/notebooks", "read contents"),
         ("POST", "pai/notebooks/x", "write contents"),
+        ("POST", "pai/programs", "read contents"),
+        ("POST", "pai/folders", "read contents"),
     ):
         site.asked.with_suffix(".refused").write_text(needed)
         assert site.request(method, path, b"{}").status == 403
@@ -383,6 +387,13 @@ def test_files_of_the_server_are_read_and_written_for_those_who_may(site: Site) 
         ("notebooks", b'{"path": 5}', "path is not of the type str."),
         ("notebooks", b'{"parameters": {"1x": "2"}}', "'1x' is not the name of a variable."),
         ("notebooks/none", b"{}", "There is no job none."),
+        ("programs", b'{"path": "none.py"}', "none.py cannot be read"),
+        ("programs", b'{"path": "../../etc/profile.sh"}', "cannot be read"),
+        ("programs", b'{"path": "notes.txt"}', "notes.txt is not a program that a job can run."),
+        ("programs", b'{"path": "a.py", "arguments": "--name \'x"}', "a quotation mark that is not closed"),
+        ("programs", b'{"path": "a.py", "arguments": "1\\nrm x"}', "The arguments have several lines."),
+        ("folders", b'{"path": "none"}', "There is no folder none."),
+        ("folders", b'{"path": 1}', "path is not of the type str."),
         ("sweeps", b'{"document": "{}"}', "The sweep has no values."),
         ("sweeps", b'{"document": "{}", "axes": ["lr"]}', "'lr' is not NAME=VALUE,VALUE"),
         ("sweeps", b'{"document": "{", "axes": ["lr=1"]}', "The document cannot be read for a sweep"),

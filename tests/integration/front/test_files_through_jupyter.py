@@ -19,9 +19,9 @@ from tests.support.jupyter import TOKEN, JupyterServer
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MIB = 1 << 20
 PART = 4 * MIB  # as the panel sends them
-FILE = 512 * MIB
-ROOM = 160 * MIB
-"""What the server's memory may grow by: far below the file. Up to 76 MiB were measured with 1 GiB, which are parts that
+FILE = 256 * MIB
+ROOM = 128 * MIB
+"""What the server's memory may grow by: half of the file. Up to 76 MiB were measured with 1 GiB, which are parts that
 Python has not collected yet: it falls back to 12 MiB in between."""
 PAGES = {
     "page.html": b"<script>fetch('/api/contents')</script>",

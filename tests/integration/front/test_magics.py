@@ -15,7 +15,7 @@ from IPython.utils.capture import capture_output
 
 from jupyter_pai import cell, completion
 from jupyter_pai.render import clock
-from jupyter_pai.shown import CellFailure, JobFailed, Link
+from jupyter_pai.shown import CellFailure, JobFailed, ServiceLink
 from jupyter_pai.widgets.job_view import JobView
 from jupyter_pai.widgets.output import MIME
 from tests.support.running_fake import RunningFake
@@ -218,7 +218,7 @@ def test_jobs_are_shown_stopped_and_opened(notebook: Notebook, fake: RunningFake
     assert "train" in repr(notebook.run("%pai list"))
     assert repr(notebook.run("%pai status train")) == "train: WAITING (queued)"
     link = notebook.run("%pai open train")
-    assert isinstance(link, Link)
+    assert isinstance(link, ServiceLink)
     assert link.url in link._repr_html_()
     assert link.url == link.path_url, "the own address leads nowhere, as `pai open` finds"
     assert link.path_url.startswith(f"{fake.endpoint.url}/s/")

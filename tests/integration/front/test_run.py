@@ -335,4 +335,4 @@ def test_hours_that_jobs_held_are_added_up(pai: Shell) -> None:
     assert out.splitlines()[0] == "quota,gpuHours,cpuHours,runs"
     code, _, said = pai.run("usage", "--by", "colour")
     assert code == 2
-    assert "'colour' is not of day, user, vc, type, job, quota" in said
+    assert "'colour' is not of day, user, group, vc, type, job, quota" in said

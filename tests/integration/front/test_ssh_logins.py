@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_pai import access, broker
-from jupyter_pai.certificates import Wanted, ensure, over
+from jupyter_pai.certificates import WantedCertificate, ensure, over
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from jupyter_pai.wire import tasks_of
@@ -87,7 +87,7 @@ def test_a_certificate_that_is_over_does_no_harm_beside_a_registered_key(alice: 
     beside = alice.files.identity.with_name("id_ed25519-cert.pub")
     named = alice.files.certificate("demo")
     for path in (beside, named):
-        ensure(backend, Wanted(alice.files.identity, path, "demo", lifetime_s=1))
+        ensure(backend, WantedCertificate(alice.files.identity, path, "demo", lifetime_s=1))
     until(lambda: all(over(path, datetime.now(UTC)) for path in (beside, named)), 60)
     done = alice.ssh("-o", f"CertificateFile={named}", "demo", "echo in")
     assert (done.stdout, done.stderr) == ("in\n", "")

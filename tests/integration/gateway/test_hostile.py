@@ -18,7 +18,7 @@ from asyncssh.constants import MSG_GLOBAL_REQUEST
 from asyncssh.packet import Boolean, MPInt, SSHPacket, String
 
 from pai_backend.access.gateway.joined import relay
-from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.joined.front import JoinedClient
 from tests.support.ssh_world import World, eventually, login, make_world, write_key
 
 pytestmark = pytest.mark.asyncio
@@ -203,7 +203,7 @@ async def test_a_client_that_reads_no_answers_is_not_read_either(
         async with asyncssh.connect(sock=sock, username="demo", config=None, **keys) as conn:
             if entered:
                 await conn.create_process("sleep 60")
-            (front,) = [each for each in gc.get_objects() if isinstance(each, Front) and each.alive]
+            (front,) = [each for each in gc.get_objects() if isinstance(each, JoinedClient) and each.alive]
             assert conn._transport is not None
             assert front._transport is not None
             front._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)

@@ -133,7 +133,7 @@ async def is_stopped_with_a_warning(
         again = await told(store, job, "job.idle-warning", warned + 2)
         await is_told_at_the_terminal(seen)
     assert warning.payload.keys() == again.payload.keys()
-    assert set(map(to_camel, again.payload)) == documented("job.idle-warning")
+    assert set(map(to_camel, again.payload)) == {*documented("job.idle-warning"), "textWording"}
     assert over.payload.keys() == documented("job.idle-over")
     done = await final(store, job)
     exit_ = done.exit
@@ -141,6 +141,9 @@ async def is_stopped_with_a_warning(
     assert (done.state, exit_.cause) == (State.STOPPED, StopCause.IDLE)
     assert exit_.message == "idle: nothing has used it for 5s, its idleTimeout"
     (asked,) = await store.events.of_job(job.uid, type_="job.stop-requested")
+    wording = asked.payload.pop("reason_wording")
+    assert isinstance(wording, dict)
+    assert wording["arguments"] == {"timeout": "5s"}
     assert asked.payload == {"by": "", "cause": "idle", "reason": exit_.message}
     assert asked.at.isoformat() >= str(again.payload["stop_at"])
     rest, _ = await asyncio.wait_for(user.communicate(), 60)

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection, insert, text
 
 from jupyter_pai.audit import BEGINNING, Broken, ChainCheck
-from pai_backend.model.audit import AuditEvent, Link, chained, hash_of
+from pai_backend.model.audit import AuditEvent, ChainLink, chained, hash_of
 from pai_backend.model.errors import Bug, NoSuchJob
 from pai_backend.model.job import Job
 from pai_backend.store import migrate
@@ -153,7 +153,7 @@ async def test_what_is_changed_past_the_backend_is_found(store: Store) -> None:
         """All is made anew, as someone does who writes into the database and has no key."""
         events = [event(number) for number in range(4)]
         conn.execute(text("DELETE FROM audit_events WHERE position = 5"))
-        for each in chained(events, Link()):
+        for each in chained(events, ChainLink()):
             conn.execute(
                 text("UPDATE audit_events SET hash = :hash WHERE position = :position"),
                 {"hash": each.hash, "position": each.position},

@@ -50,9 +50,7 @@ async def placed(store: Store, epoch: int, number: int, user: str, gpus: int, cl
 
 async def used(store: Store, now: datetime) -> dict[str, tuple[float, Level]]:
     """Hours that are used, by scope."""
-    return {
-        str(each.claim.budget.scope): (each.used_us / HOUR_US, each.level) for each in await store.budgets.uses(now)
-    }
+    return {str(each.claim.budget.scope): (each.used / HOUR_US, each.level) for each in await store.budgets.uses(now)}
 
 
 async def epoch_of(store: Store) -> int:
@@ -78,7 +76,7 @@ async def test_use_is_what_usage_adds_up_and_begins_again_with_the_month(store: 
     late = DECEMBER - timedelta(microseconds=1)
     (alice,) = [each for each in await other_store.budgets.uses(late) if each.claim.budget.scope == Scope("alice")]
     told = await other_store.accounting.totals([By.USER], BEGUN, late, ["alice"])
-    assert alice.used_us == told[("alice",)].gpu_us
+    assert alice.used == told[("alice",)].gpu_us
     assert await used(other_store, BEGUN + 2 * HOUR) == {
         "user alice": (4.0, Level.OK),
         "group vision": (6.0, Level.OK),
@@ -89,7 +87,7 @@ async def test_use_is_what_usage_adds_up_and_begins_again_with_the_month(store: 
     }
     total = await put(store, Scope("alice"), "12", per=Per.TOTAL, since=BEGUN + HOUR)
     uses = {each.claim.budget.id: each for each in await store.budgets.uses(DECEMBER + 3 * HOUR)}
-    assert (uses[total.id].used_us, uses[total.id].level) == (10 * HOUR_US, Level.NEAR), "over the end of the month"
+    assert (uses[total.id].used, uses[total.id].level) == (10 * HOUR_US, Level.NEAR), "over the end of the month"
 
 
 @pytest.mark.asyncio
@@ -114,7 +112,7 @@ async def test_setting_it_again_changes_it_and_removing_is_idempotent(store: Sto
     first = await put(store, Scope("alice"), "10", per=Per.TOTAL)
     later = budget(Scope("alice"), "20", per=Per.TOTAL, since=DECEMBER)
     again = await store.budgets.put(later, ACT, keep_since=True)
-    assert (again.id, again.since, again.limit_us) == (first.id, BEGUN, 20 * HOUR_US)
+    assert (again.id, again.since, again.limit) == (first.id, BEGUN, 20 * HOUR_US)
     moved = await store.budgets.put(later, ACT, keep_since=False)
     assert (moved.id, moved.since) == (first.id, DECEMBER)
     assert await other_store.budgets.all() == [moved]

@@ -9,7 +9,7 @@ import pytest
 from pai_backend.model.errors import StaleVersion
 from pai_backend.store.base import Fenced
 from pai_backend.store.sql import Store
-from pai_backend.store.versions import MOST_KEPT, Origin
+from pai_backend.store.versions import MOST_KEPT, VersionOrigin
 from pai_backend.testing.builders import T0
 
 SECOND = timedelta(seconds=1)
@@ -31,7 +31,7 @@ async def test_a_version_is_recorded_first_and_in_force_when_the_controller_says
     epoch = await controller(store)
     assert await numbers(store) == (0, 0)
     made = await store.configs.record("one: 1", "root", T0, 0)
-    assert (made.version, made.origin, made.by, made.in_force_at) == (1, Origin.REST, "root", None)
+    assert (made.version, made.origin, made.by, made.in_force_at) == (1, VersionOrigin.REST, "root", None)
     assert await numbers(store) == (1, 0)
     await store.configs.took_force(1, '{"kept":[]}', T0 + SECOND, epoch)
     await store.configs.took_force(1, "again", T0 + 2 * SECOND, epoch)

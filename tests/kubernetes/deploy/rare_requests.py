@@ -17,6 +17,7 @@ from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
+from pai_backend.engine.kubernetes.pod_events import EventReason, PodEvents
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
@@ -76,6 +77,7 @@ async def ask_what_is_rarely_asked(kubeconfig: Path, namespace: str, runtime_ima
         ours = [marks for marks in map(marks_of, secrets) if marks is not None and marks.uid.startswith(JOB)]
         assert len(ours) == 3
         await ender.sweep(ours, datetime.now(UTC) + timedelta(hours=3))
+        await _tell_twice(calls, namespace)
     finally:
         await client.aclose()
 
@@ -89,6 +91,22 @@ async def look_for_the_log_of_nothing(kubeconfig: Path, namespace: str, place: P
             await engine.log_extent(task_uid(JOB, 9, 0, 0), LogStream.STDOUT)
     finally:
         await engine.aclose()
+
+
+async def _tell_twice(calls: Calls, namespace: str) -> None:
+    """What is told again is counted, in the Event that was made."""
+    events = PodEvents(calls, INSTANCE, pause_s=0, series=timedelta())
+    pod = {"metadata": {"name": "told", "namespace": namespace, "uid": "0"}}
+    for _ in range(3):
+        events.tell(pod, EventReason.GANG_WAITING, "waits")
+    query = (("fieldSelector", "involvedObject.name=told"),)
+
+    async def counted() -> bool:
+        found = [each async for each in calls.list(ApiPaths(namespace).all(ResourceKind.EVENT), query=query)]
+        return [(each.get("series") or {}).get("count") for each in found] == [3]
+
+    await until(counted, "the Event to be counted", LIMIT_S)
+    await events.aclose()
 
 
 def _plan(index: int, image: str) -> TaskPlan:

@@ -10,6 +10,7 @@ from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.deploy.rare_requests import ask_what_is_rarely_asked, look_for_the_log_of_nothing
 from tests.kubernetes.deploy.release import LIMIT_S, Release
 from tests.kubernetes.deploy.training import Training
+from tests.kubernetes.events import until_told
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -70,7 +71,13 @@ async def test_each_part_asks_for_all_that_it_may_ask_and_for_nothing_else(
     await until_forgotten(release, "kept")
     await release.submit("pair", MEET, tasks=2)
     await release.until_state("pair", "RUNNING")
+    pods = (await release.tasks.get("pods", "-l", f"jupyter-pai/job={(await release.job('pair'))['uid']}"))["items"]
+    assert [
+        (each["metadata"]["annotations"]["jupyter-pai/gang"], "schedulingGates" in each["spec"]) for each in pods
+    ] == [("2", False)] * 2
     await stop(release, "pair")
+    for pod in pods:
+        await until_told(release.tasks, pod["metadata"]["name"], {"Placed", "GangOpened", "UserStopped"})
     controller = await release.account("controller")
     await ask_what_is_rarely_asked(controller, release.tasks.namespace, runtime_image, release.image)
     await look_for_the_log_of_nothing(await release.account("api"), release.tasks.namespace, release.place / "none")

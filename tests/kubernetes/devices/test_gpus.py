@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,9 @@ class Jobs:
     def __init__(self, running: Backend, client: httpx.Client) -> None:
         self._running, self._client = running, client
 
-    def submit(self, name: str, gpus: int, command: str) -> None:
+    def submit(self, name: str, gpus: int, command: str, gpu_type: str = "") -> None:
         role = {"name": "r", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": gpus, "command": command}
-        document = scm_document(name, taskRoles=[role], gpuType="", image=images.BUSYBOX)
+        document = scm_document(name, taskRoles=[role], gpuType=gpu_type, image=images.BUSYBOX)
         answer = self._client.post("/api/v2/jobs", content=document, params={"name": name, "filename": "job.json"})
         assert answer.status_code == 202, answer.text
 
@@ -103,9 +106,9 @@ def test_a_device_plugin_gives_gpus_and_takes_them_back(
         assert jobs.sees("after") == "0,1"
 
 
-def stranger(gpus: int) -> dict[str, Any]:
+def stranger(gpus: int, resource: str = "nvidia.com/gpu") -> dict[str, Any]:
     """A pod that is not of any backend and has GPUs of carol."""
-    limits = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    limits = {"limits": {resource: str(gpus)}}
     container = {"name": "main", "image": images.BUSYBOX, "command": ["sleep", "1000"], "resources": limits}
     spec = {"nodeName": CAROL, "terminationGracePeriodSeconds": 1, "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger"}, "spec": spec}
@@ -135,6 +138,57 @@ def test_gpus_that_a_pod_of_somebody_else_holds_are_not_given(
         assert jobs.sees("both") == "0,1"
         assert jobs.get("both")["retries"] == 0
         jobs.stop("both")
+
+
+MIG = "nvidia.com/mig-1g.10gb"
+
+
+@contextmanager
+def slices(machine: Cluster, count: int) -> Iterator[None]:
+    """So many slices of GPUs on carol, which its kubelet counts and nothing gives to a container."""
+    places = [f"/status/{part}/{MIG.replace('/', '~1')}" for part in ("capacity", "allocatable")]
+    words = ("patch", "node", CAROL, "--subresource=status", "--type=json", "-p")
+    added = [{"op": "add", "path": place, "value": str(count)} for place in places]
+    asyncio.run(machine.kubectl(*words, json.dumps(added)))
+    try:
+        yield
+    finally:
+        asyncio.run(machine.kubectl(*words, json.dumps([{"op": "remove", "path": place} for place in places])))
+
+
+@pytest.mark.timeout(900)
+def test_slices_of_gpus_are_a_type_of_their_own_beside_whole_ones(
+    machine: Cluster, backend_with: BackendMaker, tmp_path: Path
+) -> None:
+    """Others hold one of two slices: one job has the other, the next waits, and whole GPUs are given as before."""
+    gpus = {"resources": {"MIG-1g": MIG}}
+    with (
+        plugin(machine.nodes[CAROL], 1, tmp_path),
+        slices(machine, 2),
+        backend_with(gpus=gpus) as running,
+        running.client() as client,
+    ):
+        jobs = Jobs(running, client)
+        until(lambda: jobs.gpus_of_the_node() == 3, LONG_S)
+        asyncio.run(machine.kubectl.create(stranger(1, MIG)))
+        try:
+            asyncio.run(machine.kubectl.until_phase("stranger", "Running", limit_s=LONG_S))
+            jobs.submit("both", 2, SHOW, "MIG-1g")
+            jobs.until_waiting_for("both", "GPUs held by pods that are not of this backend on carol (1)")
+            jobs.submit("slice", 1, SHOW + "sleep 1000", "MIG-1g")
+            jobs.sees("slice")
+            (pod,) = asyncio.run(machine.kubectl.get("pods", "--all-namespaces", "-l", "jupyter-pai/job-name=slice"))[
+                "items"
+            ]
+            asked = pod["spec"]["containers"][0]["resources"]["limits"]
+            assert (asked[MIG], "nvidia.com/gpu" in asked) == ("1", False)
+            jobs.submit("whole", 1, SHOW, "GPU")
+            assert jobs.sees("whole") == "0"
+            jobs.stop("slice")
+        finally:
+            asyncio.run(machine.kubectl("delete", "pod", "stranger", "--timeout=60s"))
+        jobs.until("both", "SUCCEEDED")
+        assert jobs.get("both")["retries"] == 0
 
 
 def test_visible_devices_are_exactly_those_that_were_placed(machine: Cluster, backend_with: BackendMaker) -> None:

@@ -14,6 +14,7 @@ from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.commands import NotInTime, until
 from tests.kubernetes.cluster.images import BUSYBOX
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
+from tests.kubernetes.events import until_told
 from tests.kubernetes.faults.jobs import LINE
 from tests.kubernetes.faults.obstacles import SAID, a_rule_against, take_room
 from tests.kubernetes.faults.product import END, LIMIT_S, Product, Site, product_on
@@ -132,11 +133,16 @@ async def test_while_a_quota_refuses_one_pod_no_other_has_a_node_also_after_a_cr
             await gang.until("quota of its namespace is used up")
             (only,) = await pods(kubectl)
             assert only["spec"]["schedulingGates"] == [{"name": "jupyter-pai/gang"}]
+            told = await until_told(kubectl, only["metadata"]["name"], {"Placed", "GangWaiting"})
+            assert told["GangWaiting"] == "waits until the pods of all 2 tasks that start with it are made"
             assert product.kill_controller()
             await until(lambda: asyncio.sleep(0, "controller" in product.backend.children()), "the next one", LIMIT_S)
             await gang.until("quota of its namespace is used up")
         assert await gang.ended() == "SUCCEEDED"
         assert gang.runs() == 2
+        told = await until_told(kubectl, only["metadata"]["name"], {"GangOpened"})
+        assert " of the job halved (" in told["Placed"]
+        assert told["Placed"].endswith(f" is placed on {only['metadata']['annotations']['jupyter-pai/node']}")
         await until_gone(kubectl)
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.kubernetes.cluster.cluster import Cluster
@@ -71,6 +72,7 @@ async def test_what_a_virtual_cluster_is_to_have_is_waited_for_where_it_is_missi
     """Class, account and label are on the pods of that virtual cluster once they are there."""
     kubectl, name = site.kubectl, f"urgent-{site.kubectl.namespace}"
     own = {"priority_class": name, "service_account": "tasks", "labels": {"team": "vision"}}
+    own["allowed"] = {"priority_classes": [f"{name}-low", "missing"], "image_pull_secrets": ["missing"]}
     said = "the cluster does not have what the administrator has set for pods"
     async with product_on(site, tmp_path / "backend", {"by_vc": {"default": own}}) as product:
         waits = await product.submit(patient("waits-for-a-class"))
@@ -86,8 +88,45 @@ async def test_what_a_virtual_cluster_is_to_have_is_waited_for_where_it_is_missi
             assert not any("serviceAccountToken" in str(volume) for volume in spec["volumes"]), "no token is in it"
             await product.release(waits)
             await settled(product)
+            await kubectl("create", "priorityclass", f"{name}-low", "--value=10")
+            await choices_of_documents(product, f"{name}-low")
         finally:
-            await kubectl("delete", "priorityclass", name, "--ignore-not-found")
+            await kubectl("delete", "priorityclass", name, f"{name}-low", "--ignore-not-found")
+
+
+async def choices_of_documents(product: Product, low: str) -> None:
+    """One that is allowed is on the pod; others are refused, at submission, or when the cluster does not have them."""
+
+    async def submit(wanted: Wanted, **choice: object) -> httpx.Response:
+        document = {**json.loads(wanted.document()), "extras": {"jupyterPai": {"kubernetes": choice}}}
+        text = json.dumps(document, indent=2)
+        return await product.client.post(
+            "/api/v2/jobs", content=text, params={"name": wanted.name, "filename": "job.json"}
+        )
+
+    refused = await submit(good("refused"), priorityClass="system-node-critical")
+    assert refused.status_code == 400, refused.text
+    (fault,) = refused.json()["errors"]
+    assert fault["path"] == "$.extras.jupyterPai.kubernetes.priorityClass"
+    assert (fault["line"] > 1, low in fault["hint"]) == (True, True)
+    for field, value, said in (
+        ("priorityClass", "missing", "PriorityClass"),
+        ("imagePullSecrets", ["missing"], "Secret"),
+    ):
+        lacks = good(f"lacks-{said.lower()}")
+        assert (await submit(lacks, **{field: value})).status_code == 202
+        job = await product.ended(lacks)
+        assert (job["state"], job["retries"]) == ("FAILED", 0)
+        assert "does not have what its document asks for" in str(job["taskRoles"])
+        assert "start-forbidden" in str(job["taskRoles"])
+        assert said in str(job["taskRoles"])
+    chooses = patient("chooses")
+    assert (await submit(chooses, priorityClass=low)).status_code == 202
+    await product.running(chooses)
+    (pod,) = (await product.site.kubectl.get("pods", "-l", "jupyter-pai/job-name=chooses"))["items"]
+    assert (pod["spec"]["priorityClassName"], pod["spec"]["serviceAccountName"]) == (low, "tasks")
+    await product.release(chooses)
+    await product.ended(chooses)
 
 
 async def test_a_webhook_that_does_not_answer_is_told_of_and_costs_nothing(product: Product) -> None:

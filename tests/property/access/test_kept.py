@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pai_backend.access.proxy.kept import Kept, Way
+from pai_backend.access.proxy.kept import IdleConnections, Way
 from pai_backend.model.ids import TaskUid
 
 MOST, KEEP_S = 4, 2.0
@@ -30,7 +30,7 @@ class Connections(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: Kept[int] = Kept(MOST, KEEP_S)
+        self.kept: IdleConnections[int] = IdleConnections(MOST, KEEP_S)
         self.now = 0.0
         self.numbers = count()
         self.there: list[tuple[int, Way, float]] = []

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_backend.engine.local.layout import to_json
 from pai_backend.engine.local.logfiles import LogReader, segments, times
-from pai_backend.engine.local.records import to_json
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Launch, decode, encode
 

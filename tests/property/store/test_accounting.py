@@ -14,8 +14,9 @@ from sqlalchemy import create_engine
 from pai_backend.model.accounting import By, Period, Total, changes, stay_of, totals
 from pai_backend.model.job import Job, Phase
 from pai_backend.model.node import Placement
+from pai_backend.model.price import CPU, Price, Prices
 from pai_backend.store.accounting import Change, note, periods
-from pai_backend.store.people_tables import metadata
+from pai_backend.store.tables import stays
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 
 START = datetime(2026, 11, 25, 22, 0, tzinfo=UTC)
@@ -24,7 +25,8 @@ PLACES = [
     for gpus, kind, owned in [((), "", ""), ((0,), "V100", "quota"), ((0, 1), "V100", ""), ((0, 1, 2), "A100", "quota")]
 ]
 PHASES = [Phase.QUEUED, Phase.STARTING, Phase.RUNNING, Phase.STOPPING, Phase.KEPT, Phase.ENDED, Phase.BACKING_OFF]
-Step = tuple[int, int, Phase, Placement | None, str, int, bool]
+PRICED = ["V100", "A100", CPU]
+Step = tuple[int, int, Phase, Placement | None, str, int, bool, tuple[str, int] | None]
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 2),  # the job
@@ -34,6 +36,7 @@ STEPS = st.lists(
         st.sampled_from(["default", "research"]),
         st.integers(0, 100_000),  # seconds since the last step
         st.booleans(),  # whether the transaction ends here
+        st.one_of(st.none(), st.tuples(st.sampled_from(PRICED), st.integers(0, 5_000_001))),  # a new price
     ),
     max_size=30,
 )
@@ -59,7 +62,7 @@ def step(job: Job, index: int, phase: Phase, place: Placement | None, cluster: s
 def written(groups: Sequence[Sequence[Change]], end: datetime) -> list[Period]:
     """What the database holds when each group is a transaction."""
     engine = create_engine("sqlite://")
-    metadata.create_all(engine)
+    stays.create(engine)  # the others take a tenth of a second for each example
     for group in groups:
         with engine.begin() as conn:
             note(conn, group)
@@ -69,13 +72,13 @@ def written(groups: Sequence[Sequence[Change]], end: datetime) -> list[Period]:
 
 @settings(deadline=None, max_examples=150)
 @given(steps=STEPS)
-def test_hours_are_what_was_held_at_each_moment(
-    steps: list[tuple[int, int, Phase, Placement | None, str, int, bool]],
-) -> None:
+def test_hours_and_costs_are_what_was_held_at_each_moment_at_the_price_of_that_moment(steps: list[Step]) -> None:
     jobs, at = list(JOBS), START
-    expected: defaultdict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    expected: defaultdict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     groups: list[list[Change]] = [[]]
-    for number, index, phase, place, cluster, seconds, ends in steps:
+    hourly: dict[str, int] = {}
+    prices: dict[str, tuple[Price, ...]] = {}
+    for number, index, phase, place, cluster, seconds, ends, priced in steps:
         for job in jobs:  # what was held since the last step, looked at from outside
             for task in job.tasks:
                 if (stay := stay_of(job, task)) is not None:
@@ -83,7 +86,13 @@ def test_hours_are_what_was_held_at_each_moment(
                     held = expected[stay.user, stay.virtual_cluster, stay.gpu_type, quota]
                     held[0] += stay.gpus * seconds
                     held[1] += stay.cpus * seconds
+                    units, kind = (stay.gpus, stay.gpu_type) if stay.gpus else (stay.cpus, CPU)
+                    held[2] += units * seconds * hourly.get(kind, 0)
         at += timedelta(seconds=seconds)
+        if priced is not None:
+            hourly[priced[0]] = priced[1]
+            earlier = tuple(each for each in prices.get(priced[0], ()) if each.since < at)
+            prices[priced[0]] = (*earlier, Price(priced[0], at, priced[1], at, "root"))
         after = step(jobs[number], index, phase, place, cluster)
         groups[-1].append(Change(at, *changes(jobs[number], after)))
         jobs[number] = after
@@ -91,8 +100,11 @@ def test_hours_are_what_was_held_at_each_moment(
             groups.append([])
     found = written(groups, at + timedelta(days=1))
     by = [By.USER, By.VIRTUAL_CLUSTER, By.GPU_TYPE, By.QUOTA]
-    summed = totals(found, by, START, at)
-    seconds_of = {key: [each.gpu_us // 1_000_000, each.cpu_us // 1_000_000] for key, each in summed.items()}
+    summed = totals(found, by, START, at, prices=Prices("EUR", prices))
+    seconds_of = {
+        key: [each.gpu_us // 1_000_000, each.cpu_us // 1_000_000, each.cost // 1_000_000]
+        for key, each in summed.items()
+    }
     assert seconds_of == {key: held for key, held in expected.items() if any(held)}
     for uid in {period.stay.task for period in found}:
         mine = sorted((p.began_at, p.ended_at) for p in found if p.stay.task == uid and p.ended_at is not None)

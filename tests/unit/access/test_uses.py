@@ -15,7 +15,7 @@ from pai_backend.access.uses import Uses
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import UseSource
 from pai_backend.model.ids import JobUid
-from pai_backend.store import idling
+from pai_backend.store import idle_clocks
 from pai_backend.store.idle_clocks import Idling
 from pai_backend.testing.builders import T0, make_uid
 
@@ -31,7 +31,7 @@ class Memory:
         self.away = False
         self.news = asyncio.Event()
 
-    async def note(self, uses: idling.Uses) -> None:
+    async def note(self, uses: idle_clocks.Uses) -> None:
         self.writes += 1
         self.news.set()
         if self.away:

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from pai_backend.api.changes import Changes, JobNews
+from pai_backend.api.changes import Changes, JobFollower
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event
@@ -128,7 +128,7 @@ class Log(Marks):
         return page, str(after + len(page))
 
 
-async def _quiet(changes: Changes, *news: JobNews) -> list[asyncio.Task[None]]:
+async def _quiet(changes: Changes, *news: JobFollower) -> list[asyncio.Task[None]]:
     """Followers of jobs that have read all there was, and wait."""
     for each in news:
         await asyncio.wait_for(each.wait(), 60)  # whoever begins to follow is woken once
@@ -140,7 +140,7 @@ async def _quiet(changes: Changes, *news: JobNews) -> list[asyncio.Task[None]]:
 
 
 @asynccontextmanager
-async def _following(log: Log) -> AsyncIterator[tuple[JobNews, asyncio.Task[None]]]:
+async def _following(log: Log) -> AsyncIterator[tuple[JobFollower, asyncio.Task[None]]]:
     """Somebody who follows one job, has read all there was of it, and waits."""
     changes = changes_of(log)
     with changes.of_job(JobUid("mine")) as mine:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pai_backend.api.openpai import events, states
-from pai_backend.api.openpai.exits import exit_spec, job_exit_spec
 from pai_backend.api.openpai.jobs import debug_id, milliseconds
+from pai_backend.api.openpai.states import exit_spec, job_exit_spec
 from pai_backend.api.services.attempts import attempt_of
 from pai_backend.lifecycle.exits import RULES
 from pai_backend.model.job import Desired, Event, JobExit, Phase, State, TaskExit

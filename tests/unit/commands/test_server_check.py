@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pai_backend.commands import server_check
-from pai_backend.commands.server_check import Check, check, main
+from pai_backend.commands.server_check import CheckResult, check, main
 from pai_backend.commands.server_setup import unit
 from pai_backend.config.settings import Settings
 from pai_backend.platform.runtime_files import write_json
@@ -44,7 +44,7 @@ def certificate_files(place: Path, names: list[str], days: float) -> tuple[Path,
     return files
 
 
-def found(checked: list[Check], name: str) -> list[tuple[str, bool]]:
+def found(checked: list[CheckResult], name: str) -> list[tuple[str, bool]]:
     """What one of the checks says, and whether it blocks."""
     (one,) = (each for each in checked if each.name == name)
     return [(finding.what, finding.blocking) for finding in one.findings]

@@ -54,7 +54,7 @@ async def allow(store: Store, scope: Scope, hours: str, **changes: object) -> Bu
         "scope": scope,
         "resource": Resource.GPU,
         "per": Per.MONTH,
-        "limit_us": hours_us(Decimal(hours)),
+        "limit": hours_us(Decimal(hours)),
         "warn_percent": 80,
         "since": NOON,
         "changed_at": NOON,
@@ -78,7 +78,7 @@ def is_held(job: Job) -> bool:
 
 async def told(store: Store, job: Job) -> list[str]:
     found = await store.events.of_job(job.uid, type_="job.budget")
-    assert all(each.payload.keys() == {"budget", "text"} for each in found), "as docs/events.md says"
+    assert all(each.payload.keys() == {"budget", "text", "text_wording"} for each in found), "as docs/events.md says"
     return [str(each.payload["text"]) for each in found]
 
 
@@ -209,4 +209,4 @@ async def test_the_ledger_is_added_up_when_a_budget_or_a_group_changes_or_the_la
             assert again is not first, (now, members)
             first = again
         await allow(store, Scope("alice"), "2")
-        assert (await look.look(datetime(2026, 12, 1, tzinfo=UTC), 2))[0].claim.budget.limit_us == hours_us(Decimal(2))
+        assert (await look.look(datetime(2026, 12, 1, tzinfo=UTC), 2))[0].claim.budget.limit == hours_us(Decimal(2))

@@ -15,7 +15,7 @@ import pytest
 from pai_backend.controller.notice_bodies import mail, posted, refusal, subject, text
 from pai_backend.controller.posting import is_allowed
 from pai_backend.model.notification import Channel, News, Notice
-from pai_backend.store.notifications import Target
+from pai_backend.store.notifications import DeliveryTarget
 
 NOW = datetime(2026, 11, 28, 9, tzinfo=UTC)
 URL, SECRET = "https://hooks.example.org/x?token=1", "what-both-know"
@@ -26,7 +26,7 @@ def notice(seq: int = 1, news: News = News.FAILED, words: str = "train has faile
 
 
 def body(channel: Channel, *notices: Notice, secret: str = SECRET) -> dict[str, object]:
-    made = posted(channel, Target(to=URL, secret=secret), "m1", notices or (notice(),), NOW)
+    made = posted(channel, DeliveryTarget(to=URL, secret=secret), "m1", notices or (notice(),), NOW)
     found: dict[str, object] = json.loads(made.body)
     return found
 
@@ -66,12 +66,12 @@ def test_feishu_is_signed_with_time_and_secret_as_the_key() -> None:
 
 
 def test_dingtalk_is_signed_in_its_address() -> None:
-    made = posted(Channel.DINGTALK, Target(to=URL, secret=SECRET), "m1", [notice()], NOW)
+    made = posted(Channel.DINGTALK, DeliveryTarget(to=URL, secret=SECRET), "m1", [notice()], NOW)
     asked = parse_qs(urlsplit(made.url).query)
     stamp = str(int(NOW.timestamp()) * 1000)
     signed = hmac.new(SECRET.encode(), f"{stamp}\n{SECRET}".encode(), hashlib.sha256).digest()
     assert asked == {"token": ["1"], "timestamp": [stamp], "sign": [base64.b64encode(signed).decode()]}
-    assert posted(Channel.DINGTALK, Target(to=URL), "m1", [notice()], NOW).url == URL
+    assert posted(Channel.DINGTALK, DeliveryTarget(to=URL), "m1", [notice()], NOW).url == URL
 
 
 def test_a_status_of_200_can_be_a_refusal() -> None:

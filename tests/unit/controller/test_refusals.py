@@ -10,7 +10,7 @@ import pytest
 from pai_backend.controller import seen_nodes
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Phase
-from pai_backend.model.node import Node, Others
+from pai_backend.model.node import Gpu, Node, Others
 from pai_backend.scheduling.request import Need
 from pai_backend.testing.builders import make_role, make_spec
 from tests.support.scripted_cluster import Cluster, cluster, on_gpu
@@ -103,3 +103,26 @@ def test_what_asks_for_no_gpus_lacked_cpus() -> None:
     assert seen_nodes.inferred(lab_node("carol", gpus=8), Need(UID, cpus=1, memory_mb=100), (3, 100, 0)) == Others(
         cpus=6
     )
+
+
+@pytest.mark.parametrize(
+    ("gpu_type", "used", "others"),
+    [
+        ("MIG", 1, Others(gpus=3, by_type={"TITANX": 0, "MIG": 3})),
+        ("TITANX", 8, Others(gpus=1, by_type={"TITANX": 1, "MIG": 0})),
+        ("", 9, Others(gpus=3)),
+    ],
+)
+def test_of_a_node_with_several_types_it_was_the_type_that_was_asked_for(
+    gpu_type: str, used: int, others: Others
+) -> None:
+    whole = lab_node("carol", gpus=8)
+    slices = tuple(Gpu(index=1000 + index, type="MIG") for index in range(3))
+    node = whole.model_copy(update={"gpus": (*whole.gpus, *slices)})
+    need = Need(UID, cpus=1, memory_mb=100, gpus=1, gpu_type=gpu_type)
+    assert seen_nodes.inferred(node, need, (1, 100, used)) == others
+
+
+def test_refusals_of_two_types_stand_side_by_side() -> None:
+    one, other = (Others(gpus=2, by_type={"A": a, "B": b}) for a, b in ((2, 0), (0, 1)))
+    assert seen_nodes.most(one, other).by_type == {"A": 2, "B": 1}

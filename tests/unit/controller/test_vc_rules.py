@@ -17,6 +17,7 @@ from pai_backend.controller.underuse import UnderuseKeeper
 from pai_backend.controller.use_sampler import Sampling, UseSampler
 from pai_backend.engine.base import Engine, EngineError, GpuWork, TaskUse
 from pai_backend.engine.use_series import UseSeries
+from pai_backend.model.booking import Booking
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Placement
@@ -122,6 +123,7 @@ class Site:
     meter: Meter = field(default_factory=Meter)
     now: datetime = T0
     knows_nodes: bool = True
+    bookings: tuple[Booking, ...] = ()
 
     @property
     def jobs(self) -> dict[JobUid, Job]:
@@ -180,7 +182,7 @@ async def test_a_job_whose_gpus_rest_is_warned_and_stopped_though_controllers_ch
         assert str(event.payload["text"]).startswith(
             "The GPUs of this job work 0.0 % of the time on average, less than"
         )
-        assert event.payload.keys() == {"below_percent", "for_s", "stop_at", "text"}
+        assert event.payload.keys() == {"below_percent", "for_s", "stop_at", "text", "text_wording"}
         lab.meter.away = True
         await lab.minutes(sampler, 30)
         assert await lab.told() == ["job.underused"], "what is not read holds the clock"

@@ -7,7 +7,7 @@ from asyncssh.connection import SSHServerConnection
 from asyncssh.constants import MSG_KEXINIT
 from asyncssh.packet import Boolean, Byte, MPInt, NameList, String, UInt32
 
-from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.joined.front import JoinedClient
 from pai_backend.engine.asyncssh_private.guesses import Guessing, guessed_wrong, key_in
 from pai_backend.engine.ssh_wire import PacketDecodeError
 
@@ -45,7 +45,7 @@ def test_a_message_that_is_cut_short_is_an_error() -> None:
         guessed_wrong(kexinit([CURVE], [ED25519])[:-5], kexinit([CURVE], [ED25519]))
 
 
-@pytest.mark.parametrize("connection", [Front, Guessing], ids=["gateway", "local task"])
+@pytest.mark.parametrize("connection", [JoinedClient, Guessing], ids=["gateway", "local task"])
 def test_connections_of_clients_are_told_of_every_exchange(connection: type[SSHServerConnection]) -> None:
     assert connection._packet_handlers[MSG_KEXINIT] is Guessing._process_kexinit
     ours, theirs = connection._packet_handlers, SSHServerConnection._packet_handlers

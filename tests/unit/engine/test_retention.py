@@ -10,14 +10,14 @@ import pytest
 
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.layout import write_exit
 from pai_backend.engine.local.ledger import TaskDirectories
-from pai_backend.engine.local.records import write_exit
 from pai_backend.engine.local.retention import (
     UNUSED_S,
     Finished,
-    Folder,
     FolderRetention,
     KeepRule,
+    TaskFolders,
     done_folder,
     erase,
     expired,
@@ -105,7 +105,7 @@ def test_logs_that_were_collected_from_pods_go_when_they_are_complete(tmp_path: 
             os.utime(tmp_path / name / COMPLETE, (time.time() - 100,) * 2)
     (tmp_path / "log-volume").write_text("mark")
 
-    FolderRetention(Folder(tmp_path, COMPLETE), KeepRule(seconds=50, tasks=0, bytes=0)).sweep()
+    FolderRetention(TaskFolders(tmp_path, COMPLETE), KeepRule(seconds=50, tasks=0, bytes=0)).sweep()
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["j2-0-0-0", "log-volume"]
 

@@ -45,7 +45,6 @@ def test_a_shim_imports_little(tmp_path: Path) -> None:
         "pai_backend.engine",
         "pai_backend.engine.local",
         "pai_backend.engine.local.layout",
-        "pai_backend.engine.local.records",
         "pai_backend.engine.local.shim",
         "pai_backend.engine.local.shim.account",
         "pai_backend.engine.local.shim.begin",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_pai.errors import ClientError
-from jupyter_pai.foldersync import Folder, planned
+from jupyter_pai.foldersync import LocalFolder, planned
 
 OLD, NEW, OTHER = (1, 1), (2, 2), (3, 3)
 
@@ -65,14 +65,14 @@ def test_a_side_that_lost_everything_removes_nothing() -> None:
 def test_paths_of_a_hostile_task_and_ignored_ones_are_not_taken(tmp_path: Path, path: str) -> None:
     (tmp_path / ".gitignore").write_text("*.pyc\n")
     (tmp_path / ".paiignore").write_text("out/\n")
-    folder = Folder(tmp_path)
+    folder = LocalFolder(tmp_path)
     assert not folder.carries(path)
     assert not folder.carries("sub/.GIT/hooks/post-checkout"), "a file system may not tell them apart"
     assert folder.carries("a/b c.txt")
 
 
 def test_nothing_from_a_task_goes_through_a_link(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+    folder = LocalFolder(tmp_path)
     (tmp_path / "away").symlink_to("/tmp")
     (tmp_path / "own").mkdir()
     assert [folder.admits(path) for path in ("away/x", "away", "own/x", "new/x")] == [False, False, True, True]

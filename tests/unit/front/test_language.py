@@ -14,16 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_pai import backend_words, language
+from jupyter_pai import language
+from jupyter_pai.backend_words import said
 from jupyter_pai.cli import main, parser
 from jupyter_pai.commands import VERBS
 from jupyter_pai.errors import ClientError
-from jupyter_pai.help_text import COMPLAINTS, wrapped
-from jupyter_pai.language import recognised, tr
+from jupyter_pai.help_text import complaint, wrapped
+from jupyter_pai.language import tr
 from jupyter_pai.render import error_text, table, width
 from pai_backend.lifecycle import exits
 from pai_backend.model.job import Causer, TaskExit
 from pai_backend.model.text import Text
+from pai_backend.model.wording import wording_of
 from tests.support import said_texts
 
 ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
@@ -159,27 +161,26 @@ def test_every_complaint_of_argparse_is_recognised(monkeypatch: pytest.MonkeyPat
     made.add_argument("--number", type=int)
     with pytest.raises(argparse.ArgumentError) as wrong:
         made.parse_args(["--number", "x"])
-    assert recognised(str(wrong.value), [*COMPLAINTS]) == "参数 --number：无效的 int 值：'x'"
+    assert complaint(str(wrong.value)) == "参数 --number：无效的 int 值：'x'"
 
 
 @pytest.mark.parametrize("rule", exits.RULES, ids=lambda rule: rule.of.phrase)
-def test_ends_that_the_backend_explains_are_chinese(rule: exits.Rule, monkeypatch: pytest.MonkeyPatch) -> None:
-    explanation = rule.of.explanation.format(signal="9 (KILL)")
-    message = f"{explanation[0].lower()}{explanation[1:].removesuffix('.')} (ended by signal 9 (KILL))"
-    assert backend_words.ended(message) == message
+def test_remedies_are_chinese(rule: exits.Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAI_LANG", "zh_CN")
-    told = backend_words.ended(message)
-    assert told.endswith("（被信号 9 (KILL) 结束）")
-    assert not ENGLISH_WORDS.search(told), told
     assert tr(rule.of.remedy) != rule.of.remedy or not rule.of.remedy
 
 
 def test_an_end_as_the_backend_tells_it_is_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAI_LANG", "zh_CN")
     message = exits.explained(TaskExit(code=3, causer=Causer.USER, at=datetime.now(UTC))).message
     assert message == "the command reports failure (exited with status 3)"
-    assert backend_words.ended(message) == "命令报告失败（退出状态 3）"
-    assert backend_words.ended("disk on fire (really)") == "disk on fire (really)"
+    wording = wording_of(message)
+    assert wording is not None
+    body = json.loads(json.dumps({"message": message, "wording": wording.model_dump()}))
+    assert said(body) == message
+    monkeypatch.setenv("PAI_LANG", "zh_CN")
+    assert said(body) == "命令报告失败（退出状态 3）"
+    assert said({**body, "wording": None}) == message, "of a backend of before"
+    assert said({**body, "message": "another"}) == "another"
 
 
 @pytest.mark.parametrize("path", said_texts.sources(), ids=lambda path: str(path.relative_to(said_texts.ROOT)))

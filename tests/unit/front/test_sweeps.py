@@ -26,7 +26,7 @@ extras: {idleTimeout: 2h}
 """
 
 
-def made(document: str, *texts: str, name: str = "s", parallel: int | None = 2) -> list[sweeps.Member]:
+def made(document: str, *texts: str, name: str = "s", parallel: int | None = 2) -> list[sweeps.SweepMember]:
     return sweeps.members(document.encode(), dict(map(sweeps.axis, texts)), name, parallel)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jupyter_pai.terminals.frames import FrameError, FrameReader, frame, input_frames, is_size, json_content
 from jupyter_pai.terminals.link import printable
 from jupyter_pai.terminals.login import folder_of
-from jupyter_pai.terminals.replay import without_queries
+from jupyter_pai.terminals.persistent import without_queries
 
 KEPT = [
     b"plain text\r\n", "中文 \u0394 \x9b".encode("utf-8"), b"\x1b[31mred\x1b[0m", b"\x1b[2J\x1b[H", b"\x1b[?1049h",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +39,19 @@ def test_a_shell_and_a_notebook_tell_the_same_of_a_verb(verb: Verb, capsys: pyte
     for argument in verb.arguments:
         assert all(name in told for name in argument.names if argument.is_option)
     assert (verb.name in IN_NOTEBOOKS) is not verb.shell_only
+
+
+def test_of_all_commands_a_line_makes_one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    make = argparse.ArgumentParser.__init__
+
+    def recorded(self: argparse.ArgumentParser, **options: Any) -> None:
+        made.append(options.get("prog", ""))
+        make(self, **options)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "__init__", recorded)
+    assert parser().parse_args(["user", "list"]).verb == "user"
+    assert [prog for prog in made if prog] == ["pai", "pai user", "pai user list"]
 
 
 def test_the_page_of_verbs_is_current() -> None:

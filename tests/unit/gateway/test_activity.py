@@ -13,7 +13,7 @@ from asyncssh.constants import (
 )
 from asyncssh.packet import Boolean, String, UInt32
 
-from pai_backend.access.gateway.activity import MOST_REQUESTS, Activity, ChannelRequest, LoginUse, kind_of
+from pai_backend.access.gateway.activity import MOST_REQUESTS, ChannelRequest, LoginActivity, LoginUse, kind_of
 
 OPENSSH = "SSH-2.0-OpenSSH_9.2p1 Debian-2"
 SESSION = ChannelRequest("session")
@@ -49,7 +49,7 @@ def test_what_a_login_is_for(version: str, requests: list[ChannelRequest], kind:
 
 
 def test_bytes_of_channels_are_use_and_nothing_else_is() -> None:
-    activity = Activity()
+    activity = LoginActivity()
     activity.from_client(MSG_CHANNEL_OPEN, String("session") + UInt32(0) * 3)
     activity.from_client(MSG_CHANNEL_WINDOW_ADJUST, UInt32(0) + UInt32(1 << 20))
     activity.from_client(MSG_GLOBAL_REQUEST, String("keepalive@openssh.com") + Boolean(True))
@@ -61,7 +61,7 @@ def test_bytes_of_channels_are_use_and_nothing_else_is() -> None:
 
 
 def test_first_requests_are_kept_and_no_more() -> None:
-    activity = Activity(client_version=OPENSSH)
+    activity = LoginActivity(client_version=OPENSSH)
     activity.from_client(MSG_CHANNEL_OPEN, String("session") + UInt32(0) * 3)
     command = b"echo \xff" + b"y" * 5000
     for _ in range(100):

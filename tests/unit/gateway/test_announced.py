@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_backend.access.gateway.announced import Announcement, NotAnnouncedError, read_announcement
+from pai_backend.access.gateway.announced import NotAnnouncedError, ProxyHeader, read_announcement
 
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 ADDRESSES = st.ip_addresses(v=4) | st.ip_addresses(v=6)
@@ -32,7 +32,7 @@ def test_either_version_is_read_whatever_follows(
     source: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int, extra: bytes, rest: bytes
 ) -> None:
     for header in (version_1(source, port), version_2(source, port, extra)):
-        assert read_announcement(header + rest) == Announcement((str(source), port), len(header))
+        assert read_announcement(header + rest) == ProxyHeader((str(source), port), len(header))
         for cut in range(len(header)):
             assert read_announcement(header[:cut]) is None
 
@@ -63,7 +63,7 @@ def test_other_bytes_are_read_refused_or_waited_for_and_no_more(data: bytes) -> 
     ids=["unknown", "unknown with more", "local", "local with addresses", "no family", "sockets"],
 )
 def test_a_proxy_that_names_nobody_stands_for_itself(header: bytes) -> None:
-    assert read_announcement(header + b"SSH-2.0-x\r\n") == Announcement(None, len(header))
+    assert read_announcement(header + b"SSH-2.0-x\r\n") == ProxyHeader(None, len(header))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ async def test_a_term_that_a_key_gets_while_it_is_used_counts_at_every_look() ->
     """Between two changes of the store only those with a term are looked at, so it has to be known."""
     store = MemoryStore()
     key = store.register("alice", make_ed25519("laptop")[1])
-    watching, login = watch.Watch(store.as_store()), _Idle()
+    watching, login = watch.LoginWatch(store.as_store()), _Idle()
     watching.add(cast("Login", login), Credential("alice", key.fingerprint, CredentialKind.KEY))
     soon = datetime.now(UTC) + timedelta(hours=1)
     store.registered[key.fingerprint] = replace(key, expires_at=soon)

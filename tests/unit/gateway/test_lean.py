@@ -10,18 +10,18 @@ import asyncssh
 import pytest
 from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerConnection
 
-from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.joined.front import JoinedClient
 from pai_backend.access.gateway.joined.lean import Lean, fields_of
 from pai_backend.access.gateway.joined.relay import Back, Leg
 
 pytestmark = pytest.mark.asyncio
 
 
-async def front() -> Front:
+async def front() -> JoinedClient:
     """A client's leg that has no client yet."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     settings = asyncssh.SSHServerConnectionOptions(config=None, server_host_keys=[key], login_timeout=0)
-    return Front(asyncio.get_running_loop(), settings)
+    return JoinedClient(asyncio.get_running_loop(), settings)
 
 
 async def back() -> Back:

@@ -13,8 +13,8 @@ from asyncssh.connection import SSHConnection
 from asyncssh.constants import MSG_CHANNEL_DATA
 from asyncssh.packet import SSHPacket
 
-from pai_backend.access.gateway.activity import Activity
-from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.activity import LoginActivity
+from pai_backend.access.gateway.joined.front import JoinedClient
 from pai_backend.access.gateway.joined.pipe import OUTLET_BYTES, JumpChannel, Pipe, jump_channel
 from pai_backend.access.gateway.transport import FlushingTransport
 from tests.unit.gateway.test_lean import front
@@ -27,7 +27,7 @@ WINDOW, PACKET = 100_000, 32_768
 class Sent:
     """What a channel has sent, by its messages."""
 
-    def __init__(self, leg: Front) -> None:
+    def __init__(self, leg: JoinedClient) -> None:
         self.pieces: list[bytes] = []
         setattr(leg, "send_packet", self._note)  # noqa: B010 - what goes on the wire is asyncssh's and packets'
 
@@ -151,8 +151,8 @@ class _Jump:
 async def test_a_task_is_not_read_while_its_client_takes_nothing_whatever_window_it_offers() -> None:
     channel, _ = await open_channel()
     channel._send_window = 1 << 31
-    leg, jump, outlet = cast("Front", channel._conn), _Jump(), _Outlet()
-    pipe = Pipe(cast("Any", jump), Activity(), lambda: None)
+    leg, jump, outlet = cast("JoinedClient", channel._conn), _Jump(), _Outlet()
+    pipe = Pipe(cast("Any", jump), LoginActivity(), lambda: None)
     pipe._channel, pipe._outlet = channel, cast("Any", FlushingTransport(outlet))
     pipe.from_task(b"x")
     assert not jump.held

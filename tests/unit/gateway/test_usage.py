@@ -5,8 +5,8 @@ from __future__ import annotations
 from asyncssh.constants import MSG_CHANNEL_DATA, MSG_CHANNEL_REQUEST, MSG_CHANNEL_WINDOW_ADJUST
 from asyncssh.packet import Boolean, String, UInt32
 
-from pai_backend.access.gateway.activity import Activity, ChannelRequest
-from pai_backend.access.gateway.usage import TRICKLE_BYTES, TRICKLE_S, LoginUsage
+from pai_backend.access.gateway.activity import ChannelRequest, LoginActivity
+from pai_backend.access.gateway.noting import TRICKLE_BYTES, TRICKLE_S, LoginUsage
 
 
 def data(count: int) -> bytes:
@@ -14,7 +14,7 @@ def data(count: int) -> bytes:
 
 
 def test_a_byte_is_use_and_what_is_no_data_is_none() -> None:
-    activity, usage = Activity(), LoginUsage()
+    activity, usage = LoginActivity(), LoginUsage()
     assert not usage.grown(activity, 0)
     activity.from_client(MSG_CHANNEL_DATA, data(1))
     assert usage.grown(activity, 1)
@@ -27,7 +27,7 @@ def test_a_byte_is_use_and_what_is_no_data_is_none() -> None:
 
 def test_heartbeats_within_channels_are_no_use_and_work_there_is() -> None:
     for first in (ChannelRequest("jump"), ChannelRequest("exec", "bash ~/.vscode-server/start")):
-        activity, usage = Activity(requests=[first]), LoginUsage()
+        activity, usage = LoginActivity(requests=[first]), LoginUsage()
         usage.grown(activity, 0)
         for beat in range(1, 3600 // 5):
             for _ in range(2):  # of each connection, 13 bytes and a frame's header there and back

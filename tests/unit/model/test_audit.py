@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jupyter_pai.audit import BEGINNING, Broken, ChainCheck, hash_of
 from jupyter_pai.wire_types import AuditEventWire
 from pai_backend.api.audit_wire import AuditEventWire as Wire
-from pai_backend.model.audit import AuditEvent, Link, chained
+from pai_backend.model.audit import AuditEvent, ChainLink, chained
 from pai_backend.model.ids import JobUid
 
 TEXTS = st.text(max_size=20)
@@ -59,7 +59,7 @@ def is_broken(events: list[AuditEventWire], end: AuditEventWire) -> bool:
 
 @given(CHAINS)
 def test_a_client_finds_the_hashes_that_the_backend_has_written(events: list[AuditEvent]) -> None:
-    sent = wired(list(chained(events, Link())))
+    sent = wired(list(chained(events, ChainLink())))
     assert [event["position"] for event in sent] == list(range(1, len(events) + 1))
     before = ["0" * 64, *(event["hash"] for event in sent)]
     assert [hash_of(event, last) for event, last in zip(sent, before, strict=False)] == before[1:]
@@ -68,7 +68,7 @@ def test_a_client_finds_the_hashes_that_the_backend_has_written(events: list[Aud
 
 @given(CHAINS, st.data())
 def test_no_event_can_be_changed_put_in_taken_out_or_moved(events: list[AuditEvent], data: st.DataObject) -> None:
-    sent = wired(list(chained(events, Link())))
+    sent = wired(list(chained(events, ChainLink())))
     end, at = sent[-1], data.draw(st.integers(0, len(sent) - 1))
     one = dict(cast(dict[str, Any], sent[at]))
     name = data.draw(st.sampled_from(sorted(one)))
@@ -88,16 +88,16 @@ def test_no_event_can_be_changed_put_in_taken_out_or_moved(events: list[AuditEve
 def test_a_chain_that_was_made_anew_does_not_pass_a_place_that_was_noted(
     events: list[AuditEvent], data: st.DataObject
 ) -> None:
-    true = wired(list(chained(events, Link())))
+    true = wired(list(chained(events, ChainLink())))
     at = data.draw(st.integers(0, len(true) - 1))
     noted = data.draw(st.sampled_from(true[at:]))
     forged = [replace(event, detail=event.detail + "x") if n == at else event for n, event in enumerate(events)]
     with pytest.raises(Broken):
-        check(wired(list(chained(forged, Link()))), noted)
+        check(wired(list(chained(forged, ChainLink()))), noted)
 
 
 def test_a_chain_that_is_cut_short_does_not_reach_what_was_noted() -> None:
     events = [AuditEvent("job.submitted", datetime(2026, 1, 1, tzinfo=UTC), "a", "a", detail=str(n)) for n in range(3)]
-    sent = wired(list(chained(events, Link())))
+    sent = wired(list(chained(events, ChainLink())))
     with pytest.raises(Broken, match="Event 3 must be there"):
         check(sent[:2], sent[2])

@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 
 from pai_backend.model.mail_address import is_mail_address
-from pai_backend.model.notification import USUAL, JobNews, News, Told, Wish, notices
+from pai_backend.model.notification import USUAL, JobNews, News, NotifiedEvent, Wish, notices
 
 T0 = datetime(2026, 11, 28, 9, tzinfo=UTC)
 RUNS: dict[str, Any] = {"state": "RUNNING", "phase": "running", "why": ""}
 ALL = Wish("all", frozenset(News), 3600)
 
 
-def event(type_: str, payload: dict[str, Any], seq: int = 9, after_s: float = 60) -> Told:
-    return Told("j1", seq, T0 + timedelta(seconds=after_s), type_, payload)
+def event(type_: str, payload: dict[str, Any], seq: int = 9, after_s: float = 60) -> NotifiedEvent:
+    return NotifiedEvent("j1", seq, T0 + timedelta(seconds=after_s), type_, payload)
 
 
-def told(found: Told, *earlier: Told, notify: tuple[str, ...] = (), wish: Wish = ALL) -> list[tuple[News, str]]:
+def told(
+    found: NotifiedEvent, *earlier: NotifiedEvent, notify: tuple[str, ...] = (), wish: Wish = ALL
+) -> list[tuple[News, str]]:
     news = JobNews(found, "train", T0, notify, earlier)
     return [(each.news, each.text) for each in notices(news, [wish])]
 

@@ -16,10 +16,25 @@ CHINESE = ROOT / "jupyter_pai" / "locale" / "zh_CN" / "LC_MESSAGES" / "jupyter_p
 ERRORS = {
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.PaiError)
 } | {"Fault", "DocumentWarning"}
+SENTENCES = {
+    "JobExit",
+    "MovedJobs",
+    "NoPort",
+    "Released",
+    "Said",
+    "TaskDelayed",
+    "TaskExit",
+    "Unread",
+    "Waiting",
+    "Waits",
+}
+"""What holds a sentence that is kept with a job, or that answers a change of one."""
+NAMED = ("message", "hint", "why", "text", "reason", "remedy")
+PAYLOADS = frozenset({"text", "why"})
+"""Fields of events that users read."""
 IN_ENGLISH = (
     "simulation",
     "commands",
-    "scheduling/config",
     "testing",
     *(f"store/{name}.py" for name in ("faults", "migrate", "postgres", "sql", "sqlite")),
 )
@@ -70,6 +85,9 @@ def _bare(node: ast.expr | None) -> bool:
 
 
 def _said(call: ast.Call) -> list[ast.expr]:
+    """The parts of a call that users may read; what has no space in it is a word for programs."""
+    if isinstance(call.func, ast.Name) and call.func.id in SENTENCES:
+        return call.args + [each.value for each in call.keywords if each.arg in NAMED]
     return call.args[:1] + [each.value for each in call.keywords if each.arg in ("message", "hint")]
 
 
@@ -83,4 +101,31 @@ def test_errors_faults_and_warnings_are_made_of_templates(room: str) -> None:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ERRORS
         if any(_bare(each) for each in _said(call))
     ]
+    assert not bare
+
+
+def _sentence(node: ast.expr) -> bool:
+    """As :func:`_bare`, of what may be a word for programs: that has no space in it."""
+    return _bare(node) and (not isinstance(node, ast.Constant) or " " in str(node.value))
+
+
+@pytest.mark.parametrize("room", ["access", "api", "controller", "lifecycle", "scheduling", "store"])
+def test_sentences_that_are_kept_with_a_job_are_made_of_templates(room: str) -> None:
+    bare = []
+    for path in sorted((BACKEND / room).rglob("*.py")):
+        if path.parent.name == "openpai":  # for OpenPAI's own clients
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id=name)) if name in SENTENCES:
+                    found = [each for each in _said(node) if _sentence(each)]
+                case ast.Dict(keys=keys, values=values):
+                    found = [
+                        value
+                        for key, value in zip(keys, values, strict=True)
+                        if isinstance(key, ast.Constant) and key.value in PAYLOADS and _sentence(value)
+                    ]
+                case _:
+                    continue
+            bare += [f"{path.relative_to(BACKEND)}:{each.lineno}" for each in found]
     assert not bare

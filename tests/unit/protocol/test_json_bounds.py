@@ -15,7 +15,7 @@ from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.protocol import read_document
 from pai_backend.protocol.fields import MAX_REPORTED
 from pai_backend.protocol.locate import MAX_BRACKETS, MAX_VALUES
-from pai_backend.protocol.position import Positions
+from pai_backend.protocol.tree import Positions
 from pai_backend.protocol.v1 import MAX_VARIABLES
 from tests.support.hostile_json import LARGEST, TEXTS, THOUSAND_ROLES
 from tests.support.interpreter_steps import interpreter_steps

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from pai_backend.protocol.locate import MAX_DEPTH, Located, Node, locate
-from pai_backend.protocol.position import Positions, path_text
+from pai_backend.protocol.locate import Located, locate
+from pai_backend.protocol.tree import MAX_DEPTH, Node, Positions, path_text
 
 
 def read(text: str) -> object:

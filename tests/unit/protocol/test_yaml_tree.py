@@ -6,7 +6,7 @@ import pytest
 
 from pai_backend.protocol import yaml_tree
 from pai_backend.protocol.document import Stream, locate_yaml
-from pai_backend.protocol.locate import Node
+from pai_backend.protocol.tree import Node
 from pai_backend.protocol.yaml_scalars import spelling
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from pai_backend.access.proxy.address import Address, host_service, query_values, read_address, without_parameter
+from pai_backend.access.proxy.address import ServiceAddress, host_service, query_values, read_address, without_parameter
 
 
 @pytest.mark.parametrize(
@@ -32,23 +32,23 @@ def test_a_host_name_names_a_service_or_not(host: str, service: str | None) -> N
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        ("/s/lab--web/a/b?c=d", Address("lab--web", "/s/lab--web", "/a/b?c=d")),
-        ("/s/lab--web/", Address("lab--web", "/s/lab--web", "/")),
-        ("/s/lab--web", Address("lab--web", "/s/lab--web", "")),
-        ("/s/lab--web?x", Address("lab--web", "/s/lab--web", "?x")),
+        ("/s/lab--web/a/b?c=d", ServiceAddress("lab--web", "/s/lab--web", "/a/b?c=d")),
+        ("/s/lab--web/", ServiceAddress("lab--web", "/s/lab--web", "/")),
+        ("/s/lab--web", ServiceAddress("lab--web", "/s/lab--web", "")),
+        ("/s/lab--web?x", ServiceAddress("lab--web", "/s/lab--web", "?x")),
         ("/s/lab/", None),
         ("/s/", None),
         ("/api/v2/info", None),
         ("/x/s/lab--web/", None),
     ],
 )
-def test_a_path_names_a_service_or_not(target: str, expected: Address | None) -> None:
+def test_a_path_names_a_service_or_not(target: str, expected: ServiceAddress | None) -> None:
     assert read_address("127.0.0.1:8000", target, "localhost") == expected
 
 
 def test_on_a_service_host_every_path_belongs_to_the_service() -> None:
     found = read_address("lab--web.localhost", "/s/other--web/x", "localhost")
-    assert found == Address("lab--web", "", "/s/other--web/x")
+    assert found == ServiceAddress("lab--web", "", "/s/other--web/x")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_on_a_service_host_every_path_belongs_to_the_service() -> None:
     ],
 )
 def test_references_are_relative_to_the_request(target: str, path: str, expected: str) -> None:
-    assert Address("lab--web", "/s/lab--web", target).relative(path) == expected
+    assert ServiceAddress("lab--web", "/s/lab--web", target).relative(path) == expected
 
 
 def test_one_query_parameter_is_read_and_removed_exactly() -> None:
@@ -87,7 +87,7 @@ def test_one_query_parameter_is_read_and_removed_exactly() -> None:
     ],
 )
 def test_a_reference_never_leaves_its_service(path: str, reference: str) -> None:
-    asked = Address("lab--web", "/s/lab--web", "/deep/page")
+    asked = ServiceAddress("lab--web", "/s/lab--web", "/deep/page")
     assert asked.relative(path) == reference
     whole = urljoin("http://h/s/lab--web/deep/page", asked.relative(path))
     assert whole.startswith("http://h/s/lab--web/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_backend.access.proxy.frames import Frames
+from pai_backend.access.proxy.tunnel import Frames
 
 DATA, CONTROL = (0x0, 0x1, 0x2), (0x8, 0x9, 0xA)
 

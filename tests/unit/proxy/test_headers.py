@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from pai_backend.access.proxy.address import Address
+from pai_backend.access.proxy.address import ServiceAddress
 from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import (
     Upstream,
@@ -23,14 +23,14 @@ from pai_backend.model.shared_origin import mark_of
 
 MARK = mark_of("_xsrf=y").partition(";")[0]
 BY_HOST = Upstream(
-    address=Address("lab--web", "", "/a/b"),
+    address=ServiceAddress("lab--web", "", "/a/b"),
     host="lab--web.localhost:8000",
     scheme="http",
     remote_ip="192.0.2.7",
     port=15000,
     token=None,
 )
-BY_PATH = replace(BY_HOST, address=Address("lab--web", "/s/lab--web", "/a/b"), host="127.0.0.1:8000")
+BY_PATH = replace(BY_HOST, address=ServiceAddress("lab--web", "/s/lab--web", "/a/b"), host="127.0.0.1:8000")
 JUPYTER = replace(BY_HOST, token="t" * 20)
 
 
@@ -292,7 +292,7 @@ def test_response_fields_of_the_hop_end_here_and_repeated_ones_stay() -> None:
 
 
 def test_targets_stay_byte_for_byte_and_bytes_outside_ascii_are_encoded() -> None:
-    address = Address("lab--web", "", "/a%2Fb/\xe4\xb8\xad?q=%zz&token=x")
+    address = ServiceAddress("lab--web", "", "/a%2Fb/\xe4\xb8\xad?q=%zz&token=x")
     assert request_target(address, drop_token=False) == b"/a%2Fb/%E4%B8%AD?q=%zz&token=x"
     assert request_target(address, drop_token=True) == b"/a%2Fb/%E4%B8%AD?q=%zz"
 

@@ -8,7 +8,7 @@ import pytest
 
 from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.pages import language, reply
-from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.refusal import Refusal, Refused
 from pai_backend.testing.builders import make_job
 
 BROWSER = {"Accept": "text/html,*/*"}
@@ -38,7 +38,7 @@ def test_the_browsers_language_is_used(accept: str, chosen: str) -> None:
 
 def test_the_waiting_page_says_what_the_job_does_and_why() -> None:
     job = make_job("lab").model_copy(update={"why": "needs 2 TITANX, <b>1</b> is free"})
-    status, headers, text = page(Refused(Notice.WAITING, job=job))
+    status, headers, text = page(Refused(Refusal.WAITING, job=job))
     assert (status, headers["Refresh"], headers["Retry-After"]) == (503, "5", "5")
     for fact in ("alice~lab", "WAITING", "queued", "needs 2 TITANX, &lt;b&gt;1&lt;/b&gt; is free"):
         assert fact in text
@@ -48,27 +48,27 @@ def test_the_waiting_page_says_what_the_job_does_and_why() -> None:
 
 def test_the_page_changes_its_stamp_when_the_job_changes() -> None:
     job = make_job("lab")
-    stamps = {page(Refused(Notice.WAITING, job=job.model_copy(update={"why": why})))[1]["X-Pai-Page"] for why in "aab"}
+    stamps = {page(Refused(Refusal.WAITING, job=job.model_copy(update={"why": why})))[1]["X-Pai-Page"] for why in "aab"}
     assert len(stamps) == 2
 
 
 def test_a_page_is_chinese_for_chinese_browsers() -> None:
-    _, headers, text = page(Refused(Notice.WAITING, job=make_job("lab")), headers={"Accept-Language": "zh-CN"})
+    _, headers, text = page(Refused(Refusal.WAITING, job=make_job("lab")), headers={"Accept-Language": "zh-CN"})
     assert headers["Content-Language"] == "zh-CN"
     assert "尚未运行" in text
 
 
 def test_a_page_of_something_final_does_not_load_itself_again() -> None:
-    for notice in Notice:
+    for notice in Refusal:
         _, headers, text = page(Refused(notice))
         assert ("Refresh" in headers) == ("<script>" in text) == notice.value.reloads
-    _, headers, text = page(Refused(Notice.WAITING), may_reload=False)
+    _, headers, text = page(Refused(Refusal.WAITING), may_reload=False)
     assert "Refresh" not in headers
     assert "<script>" not in text
 
 
 def test_programs_get_the_common_error_body() -> None:
-    for notice in Notice:
+    for notice in Refusal:
         answer = reply(Refused(notice, job=make_job("lab")), HeaderFields({"Accept": "*/*"}), "id-1", may_reload=True)
         body = json.loads(answer.body)
         assert answer.status == notice.value.status
@@ -79,7 +79,7 @@ def test_programs_get_the_common_error_body() -> None:
 
 
 def test_every_notice_speaks_both_languages() -> None:
-    for notice in Notice:
+    for notice in Refusal:
         kind = notice.value
         assert len({kind.en.title, kind.zh.title, kind.en.text, kind.zh.text}) == 4
         assert kind.zh.title.isascii() is False

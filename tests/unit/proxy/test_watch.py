@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pai_backend.access.proxy import watch as module
-from pai_backend.access.proxy.watch import Watch
+from pai_backend.access.proxy.watch import RequestWatch
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ class Request:
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("often")
 async def test_each_request_is_looked_at_again_and_again() -> None:
-    watch, requests = Watch(), [Request(3), Request(3)]
+    watch, requests = RequestWatch(), [Request(3), Request(3)]
     for request in requests:
         watch.add(request.look)
     for request in requests:
@@ -43,7 +43,7 @@ async def test_each_request_is_looked_at_again_and_again() -> None:
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("often")
 async def test_a_look_that_takes_long_holds_up_no_other_and_is_not_begun_twice() -> None:
-    watch, request, begun, cancelled = Watch(), Request(5), 0, asyncio.Event()
+    watch, request, begun, cancelled = RequestWatch(), Request(5), 0, asyncio.Event()
 
     async def endless() -> None:
         nonlocal begun
@@ -65,7 +65,7 @@ async def test_a_look_that_takes_long_holds_up_no_other_and_is_not_begun_twice()
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("often")
 async def test_it_begins_again_after_a_time_without_requests() -> None:
-    watch = Watch()
+    watch = RequestWatch()
     for _ in range(2):
         request, other = Request(), Request(2)
         watch.add(request.look)

@@ -16,6 +16,9 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 FORMS = sorted(path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 PINNED = re.compile(r"[\w-]+/[\w./-]+@(v\d+(\.\d+)*|[0-9a-f]{40})")
+PATHS = re.compile(
+    r"(?<![\w/.$-])(?:\.ci|backend|bench|binder|deploy|docs|examples|jupyter_pai|labextension|tests|tools)/[\w./-]*\w"
+)
 FIELDS = {"markdown", "textarea", "input", "dropdown", "checkboxes"}
 FOR_ALL_SUPPORTED = {"test.yml": "python", "newest.yml": "newest"}
 """Workflow -> its job that runs on every Python that pyproject.toml names."""
@@ -81,6 +84,13 @@ def test_every_program_of_the_repository_that_they_run_exists() -> None:
     run = {found for _, command in commands() for found in re.findall(r"(?<![\w/])(?:tools|\.ci)/[\w.-]*\w", command)}
     assert ".ci/run" in run
     assert [each for each in run if not (ROOT / each).is_file()] == []
+
+
+def test_every_path_of_the_repository_that_they_name_exists() -> None:
+    texts = [path.read_text() for path in (*WORKFLOWS, ROOT / ".devcontainer/devcontainer.json")]
+    named = {found for text in texts for found in PATHS.findall(text)}
+    assert {"deploy/helm/jupyter-pai", "tests/fuzz/corpus", "tests/unit"} <= named
+    assert [each for each in named if not (ROOT / each).exists()] == []
 
 
 @pytest.mark.parametrize(("name", "job"), FOR_ALL_SUPPORTED.items())

@@ -9,8 +9,7 @@ import pytest
 from pai_backend.scheduling import read_config
 from pai_backend.simulation import Arrival, Comparison, Report, Trace, picture, replay
 from pai_backend.simulation.course import MOST_MOMENTS
-from pai_backend.simulation.drawing import LEFT, WIDTH, duration
-from pai_backend.simulation.picture import TOP, USED_HEIGHT
+from pai_backend.simulation.picture import LEFT, TOP, USED_HEIGHT, WIDTH, duration
 from tests.unit.simulation.test_replay import PAIR, arrival
 
 SVG = "{http://www.w3.org/2000/svg}"

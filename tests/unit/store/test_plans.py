@@ -11,11 +11,10 @@ from sqlalchemy import Connection, create_engine, event
 
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.job import State
-from pai_backend.store import events, listing, lookup, run_times
+from pai_backend.store import events, listing, lookup, migrate, run_times
 from pai_backend.store.base import JobFilter, Sight
 from pai_backend.store.cipher import Cipher, new_key
 from pai_backend.store.matching import Matches, look_for
-from pai_backend.store.people_tables import metadata
 from pai_backend.store.tally import Tally
 from pai_backend.testing.builders import make_uid
 
@@ -53,7 +52,7 @@ MANY = Tally(all=100_000, of_users=50_000, in_reach=40_000, matching=30_000, cha
 
 def planned(which: JobFilter, matches: Matches) -> list[str]:
     """How the ways to a page would be carried out, in the order in which they are tried."""
-    order = listing.Order(listing.ORDERS[which.order], which.descending)
+    order = listing.SortOrder(listing.ORDERS[which.order], which.descending)
     ways = listing.ways(which, order, matches, MANY)
     return [plan_of(partial(Connection.execute, statement=way)) for way in ways]
 
@@ -121,7 +120,7 @@ def plan_of(query: Callable[[Connection], object]) -> str:
             statements.append((statement, parameters))
 
     with engine.connect() as conn:
-        metadata.create_all(conn)
+        migrate.to_head(conn)
         statements.clear()
         with contextlib.suppress(NoSuchJob):  # the database is empty; only how it was searched matters
             query(conn)

@@ -27,11 +27,6 @@ async def accepted(store: Store, act: Act) -> Sequence[UserCa]:
     return await store.grants.user_cas(act.at) or (await _follow(store, 0, act),)
 
 
-async def user_ca_public_line(store: Store, act: Act) -> str:
-    """What a task's server trusts (``TrustedUserCAKeys``): one line for each accepted key, the newest first."""
-    return "".join(f"{ca.public_key} pai-user-ca-{ca.number}\n" for ca in await accepted(store, act))
-
-
 async def rotate(store: Store, act: Act) -> UserCa:
     """Sign with a new key from now on; returns it. Of two rotations at once one counts, and both get its key."""
     return await _follow(store, (await accepted(store, act))[0].number, act)

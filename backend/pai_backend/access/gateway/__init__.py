@@ -13,7 +13,7 @@ transport and authentication layers of both and passes the connection layer thro
 - ``transport``: byte transports below the legs. ``upstream``: opening the back leg. ``jump``: a jump's end in the task.
 - ``login``: one client from its first byte to its last; ``proof`` and ``door`` say who it is and whether it may
   come in, ``entering`` joins it to its task. ``watch``: ends logins whose right has ended.
-- ``reporting``, ``record``, ``counters``: log, events and figures of logins. ``usage``, ``noting``: which of them use
+- ``reporting``, ``record``, ``counters``: log, events and figures of logins. ``noting``: which of them use
   jobs that have an idle timeout. ``warning``, ``terminal_lines``: warnings on the terminals of such jobs.
 - ``turns``: looks at all logins that hold none of them up.
 - ``server``: ``serve_gateway``; start reading there.

@@ -45,7 +45,7 @@ class ChannelRequest:
 
 
 @dataclass(slots=True)
-class Activity:
+class LoginActivity:
     """The use of one login. Raises PacketDecodeError on a message that is cut short."""
 
     client_version: str = ""

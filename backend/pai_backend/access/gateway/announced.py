@@ -35,7 +35,7 @@ class NotAnnouncedError(ValueError):
 
 
 @dataclass(frozen=True)
-class Announcement:
+class ProxyHeader:
     """What a header says, and how many bytes it takes."""
 
     source: tuple[str, int] | None
@@ -43,7 +43,7 @@ class Announcement:
     size: int
 
 
-def read_announcement(data: bytes) -> Announcement | None:
+def read_announcement(data: bytes) -> ProxyHeader | None:
     """What the first bytes of a connection announce; None when more of them are needed. Pure.
 
     Raises :class:`NotAnnouncedError` as soon as they can be no header any more.
@@ -55,7 +55,7 @@ def read_announcement(data: bytes) -> Announcement | None:
     raise NotAnnouncedError("it has no PROXY signature")
 
 
-def _version_1(data: bytes) -> Announcement | None:
+def _version_1(data: bytes) -> ProxyHeader | None:
     line, end, _ = data[:_MOST_V1].partition(b"\r\n")
     if not end:
         if len(data) >= _MOST_V1:
@@ -64,7 +64,7 @@ def _version_1(data: bytes) -> Announcement | None:
     size = len(line) + len(end)
     words = line.decode("ascii", "replace").split(" ")
     if words[1] == "UNKNOWN":
-        return Announcement(None, size)
+        return ProxyHeader(None, size)
     if len(words) != 6 or words[1] not in ("TCP4", "TCP6") or b"%" in line:  # a zone is none of an address's (§2.1)
         raise NotAnnouncedError("the line is not made of a family, two addresses and two ports")
     kind = ipaddress.IPv4Address if words[1] == "TCP4" else ipaddress.IPv6Address
@@ -75,10 +75,10 @@ def _version_1(data: bytes) -> Announcement | None:
     ports = [int(word) for word in words[4:] if word.isascii() and word.isdigit() and len(word) <= 5]
     if len(ports) != 2 or max(ports) > 65535:
         raise NotAnnouncedError("a port is invalid")
-    return Announcement((str(source), ports[0]), size)
+    return ProxyHeader((str(source), ports[0]), size)
 
 
-def _version_2(data: bytes) -> Announcement | None:
+def _version_2(data: bytes) -> ProxyHeader | None:
     if len(data) < 16:
         return None
     version, family, length = struct.unpack_from("!BBH", data, 12)
@@ -90,16 +90,16 @@ def _version_2(data: bytes) -> Announcement | None:
     if len(data) < size:
         return None
     if version & 0xF == 0 or family not in _ADDRESSES:  # LOCAL, or a family that has no address here
-        return Announcement(None, size)
+        return ProxyHeader(None, size)
     width, layout = _ADDRESSES[family]
     if length < struct.calcsize(layout):
         raise NotAnnouncedError("its addresses are cut short")
     source, _, port, _ = struct.unpack_from(layout, data, 16)
     assert len(source) == width
-    return Announcement((str(ipaddress.ip_address(source)), port), size)
+    return ProxyHeader((str(ipaddress.ip_address(source)), port), size)
 
 
-class Announced(asyncio.Protocol):
+class ProxyHeaderReader(asyncio.Protocol):
     """Stands before a connection's own protocol until its proxy has said for whom it is."""
 
     def __init__(self, make: Callable[[], asyncio.Protocol], proxies: Sequence[Network]) -> None:

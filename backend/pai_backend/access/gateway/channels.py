@@ -15,7 +15,7 @@ from pai_backend.engine.ssh_wire import PacketDecodeError
 
 
 @dataclass(slots=True)
-class Channel:
+class SshChannel:
     """One channel. ``client`` and ``task`` are the numbers that the ends gave it; None before an end has confirmed."""
 
     client: int | None
@@ -94,8 +94,8 @@ class Channels:
     def __init__(self, most: int) -> None:
         self.most = most
         self.listening = Listening()
-        self._by_client: dict[int, Channel] = {}
-        self._by_task: dict[int, Channel] = {}
+        self._by_client: dict[int, SshChannel] = {}
+        self._by_task: dict[int, SshChannel] = {}
         self._offered = 0
         """Channels that the task has opened and the client has not answered."""
 
@@ -104,21 +104,21 @@ class Channels:
         """Whether no further channel or listener may be opened."""
         return len(self._by_client) + self._offered + self.listening.count >= self.most
 
-    def by_client(self, number: int) -> Channel | None:
+    def by_client(self, number: int) -> SshChannel | None:
         """The channel with the client's number."""
         return self._by_client.get(number)
 
-    def by_task(self, number: int) -> Channel | None:
+    def by_task(self, number: int) -> SshChannel | None:
         """The channel with the task's number."""
         return self._by_task.get(number)
 
     def opened_by_client(self, number: int, *, is_session: bool) -> None:
         """The client opens a channel. Raises PacketDecodeError for a number that another open channel of it has."""
-        self._add_client(number, Channel(number, None, is_session))
+        self._add_client(number, SshChannel(number, None, is_session))
 
     def opened_by_task(self, number: int) -> None:
         """The task opens a channel. Raises PacketDecodeError for a number that another open channel of it has."""
-        self._add_task(number, Channel(None, number, is_session=False))
+        self._add_task(number, SshChannel(None, number, is_session=False))
         self._offered += 1
 
     def confirmed_by_task(self, client: int, task: int) -> None:
@@ -165,19 +165,19 @@ class Channels:
             channel.closed_by_task = True
             self._forget_closed(channel)
 
-    def _forget_closed(self, channel: Channel) -> None:
+    def _forget_closed(self, channel: SshChannel) -> None:
         if channel.closed_by_client and channel.closed_by_task:
             assert channel.client is not None
             assert channel.task is not None
             del self._by_client[channel.client]
             del self._by_task[channel.task]
 
-    def _add_client(self, number: int, channel: Channel) -> None:
+    def _add_client(self, number: int, channel: SshChannel) -> None:
         if number in self._by_client:
             raise PacketDecodeError("a channel number that is in use")
         self._by_client[number] = channel
 
-    def _add_task(self, number: int, channel: Channel) -> None:
+    def _add_task(self, number: int, channel: SshChannel) -> None:
         if number in self._by_task:
             raise PacketDecodeError("a channel number that is in use")
         self._by_task[number] = channel

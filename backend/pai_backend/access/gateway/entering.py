@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from pai_backend.access.broker.rights import EVERYTHING, Limits
 from pai_backend.access.gateway import names
-from pai_backend.access.gateway.activity import Activity, ChannelRequest
+from pai_backend.access.gateway.activity import ChannelRequest, LoginActivity
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.jump import TaskJump
 from pai_backend.access.gateway.legs import ClientLeg, TaskLeg
@@ -59,7 +59,7 @@ class Entering(ABC):
     ) -> None:
         self.door = door
         self.sessions = Sessions()
-        self.activity = Activity()
+        self.activity = LoginActivity()
         self.visited: dict[TaskUid, EntryPoint] = {}
         """Every task that was entered, whether it still is or not."""
         self.refusal = ""

@@ -17,7 +17,7 @@ import asyncssh
 
 from pai_backend.access.broker.rights import Credential, Limits
 from pai_backend.access.gateway import names
-from pai_backend.access.gateway.activity import Activity
+from pai_backend.access.gateway.activity import LoginActivity
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.entering import Entering, EntryContext
 from pai_backend.access.gateway.legs import ClientLeg
@@ -105,7 +105,7 @@ class Login(asyncssh.SSHServer, ABC):
         return self._inside.visited.values() if self._inside is not None else ()
 
     @property
-    def activity(self) -> Activity | None:
+    def activity(self) -> LoginActivity | None:
         """What it is used for; None before it is complete."""
         return self._inside.activity if self._inside is not None else None
 

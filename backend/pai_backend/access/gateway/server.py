@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import asyncssh
 
 from pai_backend.access.broker.rights import Credential
-from pai_backend.access.gateway.announced import Announced
+from pai_backend.access.gateway.announced import ProxyHeaderReader
 from pai_backend.access.gateway.arrivals import Arrivals, source_of
 from pai_backend.access.gateway.counters import Counters
 from pai_backend.access.gateway.entering import EntryContext
@@ -23,7 +23,7 @@ from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.record import Record
 from pai_backend.access.gateway.reporting import LoginReporter
 from pai_backend.access.gateway.warning import Warnings
-from pai_backend.access.gateway.watch import Watch
+from pai_backend.access.gateway.watch import LoginWatch
 from pai_backend.access.gateway.way import GatewayMode, way
 from pai_backend.access.keys import gateway_client_key, gateway_host_keys
 from pai_backend.access.uses import Uses
@@ -56,7 +56,7 @@ class _Gateway:
         client_key: asyncssh.SSHKey,
         counters: Counters,
     ) -> None:
-        self.watch = Watch(store)
+        self.watch = LoginWatch(store)
         self.record = Record(store)
         self.uses = Uses(lambda: store.idling)
         self.noting = Noting(self.uses, lambda: self.watch.logins)
@@ -167,7 +167,7 @@ async def serve_gateway(
     settings = await _settings(options, await gateway_host_keys(store), lambda: chosen.login(gateway.doors))
     front = chosen.protocols(settings, gateway.doors)
     loop = asyncio.get_running_loop()
-    make = (lambda: Announced(front, options.proxies)) if options.proxies else front
+    make = (lambda: ProxyHeaderReader(front, options.proxies)) if options.proxies else front
     if listener is None:
         server = await loop.create_server(make, options.host, options.port, backlog=BACKLOG)
     else:

@@ -39,7 +39,7 @@ _CHANGED = LoginRefused("What you may do in this job has changed. Connect again.
 log = logging.getLogger(__name__)
 
 
-class Watch:
+class LoginWatch:
     """The live logins of one gateway process."""
 
     def __init__(self, store: Store) -> None:

@@ -8,6 +8,6 @@ HTTP with httptools; must not know SQL, an engine's kind, or the api's handlers.
 
 from pai_backend.access.proxy.branching import BranchingStream, leftover_rule
 from pai_backend.access.proxy.entrance import Entrance
-from pai_backend.access.proxy.service import Grant, ServiceProxy, User
+from pai_backend.access.proxy.service import Grant, KnownUser, ServiceProxy
 
-__all__ = ["BranchingStream", "Entrance", "Grant", "ServiceProxy", "User", "leftover_rule"]
+__all__ = ["BranchingStream", "Entrance", "Grant", "KnownUser", "ServiceProxy", "leftover_rule"]

@@ -24,7 +24,7 @@ _PORT = re.compile(r":\d*$", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Address:
+class ServiceAddress:
     """A request's place: which service, and what is asked of it."""
 
     service: str
@@ -90,13 +90,13 @@ def path_service(target: str) -> str | None:
     return name if _is_service(name) else None
 
 
-def read_address(host: str, target: str, domain: str) -> Address | None:
+def read_address(host: str, target: str, domain: str) -> ServiceAddress | None:
     """The address of a request; None when it is not for a service. A service's host name goes before its path."""
     if service := host_service(host, domain):
-        return Address(service, "", target)
+        return ServiceAddress(service, "", target)
     if service := path_service(target):
         prefix = PATH_ROOT + service
-        return Address(service, prefix, target.removeprefix(prefix))
+        return ServiceAddress(service, prefix, target.removeprefix(prefix))
     return None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from pai_backend.access.proxy.client import Client
+from pai_backend.access.proxy.client import ServiceClient
 from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import Upstream, response_headers
 from pai_backend.access.proxy.http1 import BadMessage, ResponseReader
-from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.refusal import Refusal, Refused
 from pai_backend.access.proxy.rewriting import Rewriter, rewrite_for
 from pai_backend.access.proxy.scrub import TokenScrubber
 from pai_backend.access.proxy.tunnel import tunnel
@@ -24,7 +24,7 @@ class Answer:
     def __init__(
         self,
         request: UpstreamRequest,
-        client: Client,
+        client: ServiceClient,
         to: Upstream,
         method: str,
         *,
@@ -73,8 +73,8 @@ class Answer:
         except (NoResponse, BadMessage) as error:
             if self._is_late and not self.begun:
                 detail = f"Port {self._to.port}: no answer in {self._wait_s:g} s."
-                raise Refused(Notice.TOO_SLOW, detail) from error
-            raise Refused(Notice.NO_ANSWER, f"Port {self._to.port}: {error}.") from error
+                raise Refused(Refusal.TOO_SLOW, detail) from error
+            raise Refused(Refusal.NO_ANSWER, f"Port {self._to.port}: {error}.") from error
         return True
 
     def end(self) -> None:
@@ -111,7 +111,7 @@ class Answer:
                 found.append(Rewriter(rewrite, self._to.prefix))
                 headers.drop("Content-Length")
         if found and headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise Refused(Notice.NO_ANSWER, "The page came compressed although it was asked for plain.")
+            raise Refused(Refusal.NO_ANSWER, "The page came compressed although it was asked for plain.")
         return found
 
     async def _switch(self, head: ResponseReader) -> None:

@@ -13,32 +13,32 @@ from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import wants_upgrade
 from pai_backend.access.proxy.http1 import BadMessage, RequestReader, head_bytes, head_end
 from pai_backend.access.proxy.reading import SharedBufferProtocol
-from pai_backend.access.proxy.upstream import Side
+from pai_backend.access.proxy.upstream import TunnelSide
 
 HELD_BYTES = 131_072
 """Of a body, or of requests that come too early."""
 
 
-class Front(Protocol):
+class ConnectionOwner(Protocol):
     """What a connection belongs to."""
 
     def is_for_service(self, head: bytes) -> bool:
         """Whether a request is for a service."""
         ...
 
-    def begin(self, client: Client, request: RequestReader) -> asyncio.Task[None]:
+    def begin(self, client: ServiceClient, request: RequestReader) -> asyncio.Task[None]:
         """Answer a request, in a task."""
         ...
 
-    def waits(self, client: Client) -> None:
+    def waits(self, client: ServiceClient) -> None:
         """It waits for a request."""
         ...
 
-    def works(self, client: Client) -> None:
+    def works(self, client: ServiceClient) -> None:
         """It waits no longer."""
         ...
 
-    def left(self, client: Client) -> None:
+    def left(self, client: ServiceClient) -> None:
         """It has ended, or is another's."""
         ...
 
@@ -47,12 +47,12 @@ class Front(Protocol):
         ...
 
 
-class Client(SharedBufferProtocol):
+class ServiceClient(SharedBufferProtocol):
     """One connection."""
 
     transport: asyncio.Transport
 
-    def __init__(self, front: Front, address: tuple[object, ...], data: bytes) -> None:
+    def __init__(self, front: ConnectionOwner, address: tuple[object, ...], data: bytes) -> None:
         """``data`` has been read of it already."""
         super().__init__()
         self.address = address
@@ -67,7 +67,7 @@ class Client(SharedBufferProtocol):
         self._is_paused = self._is_full = self._keeps = self._in_chunks = False
         self._is_leaving = self._is_over = False
         self._fault: BadMessage | None = None
-        self._other: Side | None = None
+        self._other: TunnelSide | None = None
 
     async def body(self) -> bytes:
         """The next piece of the request's body; empty at its end. Raises BadMessage."""
@@ -148,7 +148,7 @@ class Client(SharedBufferProtocol):
         self.transport.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         self.close()
 
-    def connect(self, other: Side) -> bytes:
+    def connect(self, other: TunnelSide) -> bytes:
         """Pass all that comes to another side from now on. Returns what came before."""
         early, self._other = bytes(self._ahead), other
         self._ahead.clear()

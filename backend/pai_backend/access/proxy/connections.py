@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from pai_backend.access.proxy.kept import Kept, Way
+from pai_backend.access.proxy.kept import IdleConnections, Way
 from pai_backend.access.proxy.upstream import Wire
 
 # Less than servers keep a connection (5 s in Node and uvicorn), so that few requests meet one that is just ending, and
@@ -18,7 +18,7 @@ class Connections:
     """Takes connections whose request is over, and gives them to the next request of the same visitor."""
 
     def __init__(self) -> None:
-        self._kept: Kept[Wire] = Kept(MOST, KEEP_S)
+        self._kept: IdleConnections[Wire] = IdleConnections(MOST, KEEP_S)
         self._sweep: asyncio.TimerHandle | None = None
 
     def take(self, way: Way) -> Wire | None:

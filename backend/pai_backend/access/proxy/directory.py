@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.refusal import Refusal, Refused
 from pai_backend.launch.jupyter import made_token, serves_jupyter, upstream_token
 from pai_backend.launch.plan import environment
 from pai_backend.model.alias import Target, resolve, split
@@ -56,10 +56,10 @@ class Service:
         if self.place is not None:
             return self.place
         if self.job.state.final:
-            raise Refused(Notice.ENDED, job=self.job)
+            raise Refused(Refusal.ENDED, job=self.job)
         if self.task is not None and self.task.state.final:
-            raise Refused(Notice.WAITING, f"Task {self.task.name} has ended ({self.task.state}).", self.job)
-        raise Refused(Notice.WAITING, job=self.job)
+            raise Refused(Refusal.WAITING, f"Task {self.task.name} has ended ({self.task.state}).", self.job)
+        raise Refused(Refusal.WAITING, job=self.job)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _looked_at(service: asyncio.Future[Service]) -> None:
         service.exception()
 
 
-class Directory:
+class ServiceDirectory:
     """Finds services by alias; an answer is at most ``FRESH_S`` seconds old, so addresses follow a retry at once.
 
     Answers are the same for everybody: whether the caller may have them is decided on each request.
@@ -115,7 +115,7 @@ class Directory:
         job = await self._jobs.by_alias(name)
         target = resolve(rest, job.spec) if job is not None else None
         if job is None or target is None or target.label is None:
-            raise Refused(Notice.UNKNOWN)
+            raise Refused(Refusal.UNKNOWN)
         task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
         asked = job, target.label, task
         large = len(job.spec.role(target.role).command) > LARGE_COMMAND

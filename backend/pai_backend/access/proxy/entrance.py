@@ -1,6 +1,6 @@
 """Where requests for services branch off from those for the api, on the same connections.
 
-A connection begins with the api. When a request on it is for a service, a ``Client`` takes it over with what
+A connection begins with the api. When a request on it is for a service, a ``ServiceClient`` takes it over with what
 was read of it; when one on that is not, the api gets it back. So a browser that goes from one to the other, or a proxy
 in front that mixes requests of all users, is served on one connection, and each request is read once.
 """
@@ -14,7 +14,7 @@ from socket import socket
 from typing import Protocol
 
 from pai_backend.access.proxy.address import read_address
-from pai_backend.access.proxy.client import Client
+from pai_backend.access.proxy.client import ServiceClient
 from pai_backend.access.proxy.exchange import Exchange
 from pai_backend.access.proxy.forwarding import AUTHORIZE
 from pai_backend.access.proxy.http1 import RequestReader
@@ -27,17 +27,17 @@ _SWEEPS = 8  # in that time
 _HOST = re.compile(rb"\r?\nhost:[ \t]*([^\r\n]*)", re.I)
 
 
-class Others(Protocol):
+class ConnectionSource(Protocol):
     """Where a connection comes from, and goes back to."""
 
     scheme: str
     """How clients reach it: ``http`` or ``https``."""
 
-    def waits(self, client: Client) -> None:
+    def waits(self, client: ServiceClient) -> None:
         """It waits for a request, and is closed when there are too many."""
         ...
 
-    def works(self, client: Client) -> None:
+    def works(self, client: ServiceClient) -> None:
         """It waits no longer."""
         ...
 
@@ -57,10 +57,10 @@ class Others(Protocol):
 class Entrance:
     """Takes connections over whose next request is for a service."""
 
-    def __init__(self, proxy: ServiceProxy, others: Others) -> None:
+    def __init__(self, proxy: ServiceProxy, others: ConnectionSource) -> None:
         self._proxy, self._others = proxy, others
-        self._clients: set[Client] = set()
-        self._idle: dict[Client, float] = {}  # in the order in which they began to wait
+        self._clients: set[ServiceClient] = set()
+        self._idle: dict[ServiceClient, float] = {}  # in the order in which they began to wait
         self._taking: set[asyncio.Task[object]] = set()
         self._sweep: asyncio.TimerHandle | None = None
 
@@ -78,8 +78,8 @@ class Entrance:
     def take(self, connection: socket, address: tuple[object, ...], data: bytes) -> None:
         """Go on with a connection of which that has been read."""
 
-        def made() -> Client:
-            client = Client(self, address, data)
+        def made() -> ServiceClient:
+            client = ServiceClient(self, address, data)
             self._clients.add(client)
             return client
 
@@ -87,7 +87,7 @@ class Entrance:
         self._taking.add(taking)
         taking.add_done_callback(self._taking.discard)
 
-    def begin(self, client: Client, request: RequestReader) -> asyncio.Task[None]:
+    def begin(self, client: ServiceClient, request: RequestReader) -> asyncio.Task[None]:
         """Answer a request, in a task. Called by a connection."""
         address = read_address(request.host, request.target, self._proxy.domain)
         assert address is not None  # as ``is_for_service`` has found
@@ -105,7 +105,7 @@ class Entrance:
         exchange = Exchange(self._proxy, client, request, self._proxy.seen_by_sender(incoming))
         return asyncio.create_task(exchange.run())
 
-    def waits(self, client: Client) -> None:
+    def waits(self, client: ServiceClient) -> None:
         """It waits for a request. Called by a connection, also when a part of a header has come."""
         if client not in self._idle:
             self._idle[client] = asyncio.get_running_loop().time()
@@ -113,12 +113,12 @@ class Entrance:
         if self._sweep is None:
             self._sweep = asyncio.get_running_loop().call_later(IDLE_S / _SWEEPS, self._close_idle)
 
-    def works(self, client: Client) -> None:
+    def works(self, client: ServiceClient) -> None:
         """It waits no longer. Called by a connection."""
         if self._idle.pop(client, None) is not None:
             self._others.works(client)
 
-    def left(self, client: Client) -> None:
+    def left(self, client: ServiceClient) -> None:
         """It has ended, or is another's. Called by a connection."""
         self.works(client)
         self._clients.discard(client)

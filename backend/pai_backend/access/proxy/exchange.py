@@ -13,11 +13,11 @@ import uuid
 from functools import partial
 
 from pai_backend.access.proxy.answer import Answer
-from pai_backend.access.proxy.client import Client
+from pai_backend.access.proxy.client import ServiceClient
 from pai_backend.access.proxy.headers import request_fields, request_target
 from pai_backend.access.proxy.http1 import BadMessage, RequestReader
 from pai_backend.access.proxy.pages import Reply, reply
-from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.refusal import Refusal, Refused
 from pai_backend.access.proxy.service import Passage, ServiceProxy
 from pai_backend.access.proxy.upstream import UpstreamRequest
 from pai_backend.access.proxy.visitor import Incoming
@@ -34,7 +34,7 @@ READ_ANYWAY_BYTES = 1 << 20
 class Exchange:
     """The server's side of one request on one connection."""
 
-    def __init__(self, proxy: ServiceProxy, client: Client, request: RequestReader, incoming: Incoming) -> None:
+    def __init__(self, proxy: ServiceProxy, client: ServiceClient, request: RequestReader, incoming: Incoming) -> None:
         self._proxy = proxy
         self._client = client
         self._request = request
@@ -161,13 +161,13 @@ class Exchange:
 
     def _refusal(self, error: Exception) -> Reply:
         if isinstance(error, BadMessage):
-            error = Refused(Notice.BAD_REQUEST)
+            error = Refused(Refusal.BAD_REQUEST)
         elif isinstance(error, LockedOut):
-            error = Refused(Notice.LOCKED_OUT)
+            error = Refused(Refusal.LOCKED_OUT)
         elif isinstance(error, PaiError):
-            error = Refused(Notice.AWAY, error.message)
+            error = Refused(Refusal.AWAY, error.message)
         elif not isinstance(error, Refused):
-            error = Refused(Notice.BROKEN)
+            error = Refused(Refusal.BROKEN)
         may_reload = self._incoming.method in ("GET", "HEAD")
         return reply(error, self._incoming.headers, uuid.uuid4().hex, may_reload=may_reload)
 

@@ -15,7 +15,7 @@ from pai_backend.access.proxy.address import query_values
 from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import Upstream, request_fields
 from pai_backend.access.proxy.pages import Reply, plain_headers
-from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.refusal import Refusal, Refused
 from pai_backend.access.proxy.visitor import Incoming, same_host
 
 AUTHORIZE = "/.pai/authorize"
@@ -40,7 +40,7 @@ def as_asked(asking: Incoming) -> Incoming:
     headers = asking.headers
     origin = headers.get("Origin")
     if origin is not None and "Authorization" not in headers and not same_host(origin, asking.host):
-        raise Refused(Notice.FOREIGN)
+        raise Refused(Refusal.FOREIGN)
     address = replace(asking.address, target=headers.get(URI, ""))
     return replace(asking, address=address, method=headers.get(METHOD, ""), has_body=False)
 

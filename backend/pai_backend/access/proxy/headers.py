@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pai_backend.access.proxy.address import Address, without_parameter
+from pai_backend.access.proxy.address import ServiceAddress, without_parameter
 from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.tickets import COOKIES
 from pai_backend.model.shared_origin import OF_ORIGIN, XSRF_COOKIE, XSRF_MARK, mark_of, without_foreign_xsrf
@@ -48,7 +48,7 @@ _JUPYTER_COOKIE = re.compile(r"username-.*|jupyterhub-.*|jupyter-hub-.*", re.ASC
 class Upstream:
     """How a request presents itself to the task."""
 
-    address: Address
+    address: ServiceAddress
     host: str
     scheme: str
     remote_ip: str
@@ -154,7 +154,7 @@ def passing_cookies(values: Iterable[str], *, shared_host: bool) -> tuple[str, f
     return "; ".join(kept), hidden
 
 
-def request_target(address: Address, *, drop_token: bool) -> bytes:
+def request_target(address: ServiceAddress, *, drop_token: bool) -> bytes:
     """What to ask the task for. Bytes outside ASCII are percent-encoded, as a URL has them (RFC 3986 §2.1)."""
     target = without_parameter(address.target, "token") if drop_token else address.target
     raw = target.encode("latin-1")

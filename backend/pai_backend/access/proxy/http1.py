@@ -45,7 +45,7 @@ def head_end(data: bytes | bytearray, seen: int = 0) -> int:
     return 0
 
 
-class Reader:
+class MessageReader:
     """Reads one message whose head is complete, then its body. One is made for each message."""
 
     _PARSER: ClassVar[Any]
@@ -180,7 +180,7 @@ class Reader:
         raise NotImplementedError
 
 
-class RequestReader(Reader):
+class RequestReader(MessageReader):
     """A client's request."""
 
     _PARSER = httptools.HttpRequestParser
@@ -208,7 +208,7 @@ class RequestReader(Reader):
         return 0
 
 
-class ResponseReader(Reader):
+class ResponseReader(MessageReader):
     """A server's answer."""
 
     _PARSER = httptools.HttpResponseParser

@@ -22,7 +22,7 @@ class Way:
     as_admin: bool
 
 
-class Kept(Generic[T]):
+class IdleConnections(Generic[T]):
     """Connections without a request, each for at most ``keep_s`` seconds; ``most`` of them. ``now`` never decreases."""
 
     def __init__(self, most: int, keep_s: float) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from pai_backend.access.proxy.fields import HeaderFields
-from pai_backend.access.proxy.refusal import Notice, Refused, Texts
+from pai_backend.access.proxy.refusal import Refusal, Refused, Texts
 from pai_backend.model.errors import ErrorBody
 from pai_backend.model.job import Job
 
@@ -151,7 +151,7 @@ def _page(refused: Refused, lang: str, may_reload: bool) -> Reply:
 def link_page(headers: HeaderFields) -> Reply:
     """Where a link leads: the page takes the token out of its address and asks for a session with it."""
     lang = language(headers.get("Accept-Language", ""))
-    over = (Notice.LINK_OVER.value.zh if lang == "zh" else Notice.LINK_OVER.value.en).text
+    over = (Refusal.LINK_OVER.value.zh if lang == "zh" else Refusal.LINK_OVER.value.en).text
     answer = plain_headers("text/html; charset=utf-8")
     answer.add("Content-Security-Policy", _allowing(_LINK_SCRIPT))
     answer.add("Content-Language", _LANGUAGE_TAGS[lang])

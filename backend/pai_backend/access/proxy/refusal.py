@@ -33,7 +33,7 @@ class _Kind:
     zh: Texts
 
 
-class Notice(Enum):
+class Refusal(Enum):
     """Everything that can stand in the way."""
 
     SIGN_IN = _Kind(
@@ -171,7 +171,7 @@ class Notice(Enum):
 class Refused(Exception):
     """A request stops here. ``detail`` is one more sentence in English; ``job`` is given to those who may see it."""
 
-    def __init__(self, notice: Notice, detail: str = "", job: Job | None = None) -> None:
+    def __init__(self, notice: Refusal, detail: str = "", job: Job | None = None) -> None:
         super().__init__(detail or notice.value.en.text)
         self.notice = notice
         self.detail = detail

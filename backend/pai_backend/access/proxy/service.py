@@ -11,9 +11,9 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from pai_backend.access.proxy.address import LINK, REACHED, SIGN_IN, Address, query_values
+from pai_backend.access.proxy.address import LINK, REACHED, SIGN_IN, ServiceAddress, query_values
 from pai_backend.access.proxy.connections import Connections
-from pai_backend.access.proxy.directory import Directory, JobFinder, Service, ServicePlace
+from pai_backend.access.proxy.directory import JobFinder, Service, ServiceDirectory, ServicePlace
 from pai_backend.access.proxy.forwarding import (
     AUTHORIZE,
     as_asked,
@@ -25,14 +25,14 @@ from pai_backend.access.proxy.forwarding import (
 from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.kept import Way
 from pai_backend.access.proxy.pages import LINK_HEADER, Reply, link_page, plain_headers, reached, redirect
-from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.refusal import Refusal, Refused
 from pai_backend.access.proxy.relayed import given_host, given_prefix, given_scheme, is_relayed, local_path
-from pai_backend.access.proxy.shared import Shared, ShareFinder, digest_of, opens
+from pai_backend.access.proxy.shared import SharedServices, ShareFinder, digest_of, opens
 from pai_backend.access.proxy.upstream import Wire
 from pai_backend.access.proxy.visitor import (
     Entrants,
     Incoming,
-    User,
+    KnownUser,
     Visitor,
     identify,
     refuse_changes,
@@ -41,7 +41,7 @@ from pai_backend.access.proxy.visitor import (
     still,
     visitor_of,
 )
-from pai_backend.access.proxy.watch import Watch
+from pai_backend.access.proxy.watch import RequestWatch
 from pai_backend.access.tickets import ClaimStore, TicketOffice, utc_now
 from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
@@ -56,7 +56,7 @@ from pai_backend.model.text import Text
 from pai_backend.model.urls import is_loopback
 from pai_backend.store.grants import Act
 
-__all__ = ["Grant", "Passage", "ServiceProxy", "User"]
+__all__ = ["Grant", "KnownUser", "Passage", "ServiceProxy"]
 
 DIAL_S = 10.0  # seconds to reach a task's port; an engine on this machine needs milliseconds, a far one a round trip
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -135,14 +135,14 @@ class ServiceProxy:
         self._uses = uses
         self._now = now
         self._office = TicketOffice(claims, signing_key, now)
-        self._shared = Shared(shares, now)
-        self._directory = Directory(jobs, signing_key)
-        self.watch = Watch()
+        self._shared = SharedServices(shares, now)
+        self._directory = ServiceDirectory(jobs, signing_key)
+        self.watch = RequestWatch()
         """Looks at the rights of those whose requests are under way."""
         self._connections = Connections()
         self._exchanges: set[asyncio.Task[None]] = set()
 
-    async def grant(self, job: Job, target: Target, user: User, base_url: str, *, as_admin: bool = False) -> Grant:
+    async def grant(self, job: Job, target: Target, user: KnownUser, base_url: str, *, as_admin: bool = False) -> Grant:
         """A one-time sign-in of ``user`` to a service. ``as_admin``: an administrator, and the job's owner was told.
 
         ``base_url`` is where the api is reached; the service's host name takes its scheme and port.
@@ -199,7 +199,7 @@ class ServiceProxy:
         if not address.target:
             return redirect(f"{address.service}/")
         if not address.target.startswith("/") or "#" in address.target:  # RFC 9112 §3.2.1
-            raise Refused(Notice.BAD_REQUEST)
+            raise Refused(Refusal.BAD_REQUEST)
         if address.path == SIGN_IN:
             return await self._sign_in(incoming)
         if address.path == AUTHORIZE and not address.prefix:
@@ -209,7 +209,7 @@ class ServiceProxy:
         if address.path == LINK and not address.prefix:
             return await self._by_link(incoming)
         if address.prefix and asks_for_worker(incoming.headers):
-            raise Refused(Notice.FOREIGN, "A service at a path address may not register a service worker.")
+            raise Refused(Refusal.FOREIGN, "A service at a path address may not register a service worker.")
         visitor, service, place = await self._allowed(incoming)
         way = Way(place.task.uid, place.placement.node, place.port, visitor.name or visitor.link, visitor.as_admin)
         dial = partial(self._dial, address.service, service, place)
@@ -233,7 +233,7 @@ class ServiceProxy:
         await self._require_entry(visitor, service, incoming.address)
         return visitor, service, service.running_place()
 
-    async def _require_entry(self, visitor: Visitor, service: Service, address: Address) -> None:
+    async def _require_entry(self, visitor: Visitor, service: Service, address: ServiceAddress) -> None:
         """Raise Refused unless the service is the visitor's own or open to them by a share.
 
         What is another user's never has an origin that it shares: neither the api's nor that of the visitor's Jupyter.
@@ -242,14 +242,14 @@ class ServiceProxy:
             return
         is_reached = visitor.reaches(service.job)
         if not is_reached or await self._shared.of_visitor(visitor, service, address.service) is None:
-            raise Refused(Notice.LINK_OVER if visitor.link else Notice.FORBIDDEN)
+            raise Refused(Refusal.LINK_OVER if visitor.link else Refusal.FORBIDDEN)
         if address.prefix:
-            raise Refused(Notice.OWN_ADDRESS)
+            raise Refused(Refusal.OWN_ADDRESS)
 
     async def _authorize(self, asking: Incoming) -> Reply:
         """Tell a proxy of ours where the request goes that it has got. Raises Refused."""
         if not asking.is_from_proxy:
-            raise Refused(Notice.UNKNOWN)
+            raise Refused(Refusal.UNKNOWN)
         try:
             return await self._where(asking)
         except (Refused, PaiError):
@@ -260,7 +260,7 @@ class ServiceProxy:
     async def _where(self, asking: Incoming) -> Reply:
         incoming = as_asked(asking)
         if not incoming.address.target.startswith("/") or "#" in incoming.address.target:
-            raise Refused(Notice.BAD_REQUEST)
+            raise Refused(Refusal.BAD_REQUEST)
         if incoming.address.path in (SIGN_IN, AUTHORIZE, REACHED, LINK):
             return go_here(asking)
         visitor, service, place = await self._allowed(incoming)
@@ -276,7 +276,7 @@ class ServiceProxy:
             used()
         return go_there((str(peer[0]), int(peer[1])), incoming, to, is_owner=not visitor.as_admin)
 
-    async def _still(self, visitor: Visitor, address: Address, job: JobUid) -> bool:
+    async def _still(self, visitor: Visitor, address: ServiceAddress, job: JobUid) -> bool:
         """Whether a visitor who was let in would be let in now, to the same job."""
         if not await still(visitor, self._entrants):
             return False
@@ -308,7 +308,7 @@ class ServiceProxy:
         page = incoming.headers.get("Referer", "").partition("#")[0].partition("?")[2]
         given = {*query_values(to.address.query, "token"), *query_values(page, "token")}
         if len(given) > MAX_TOKENS:  # each is looked up in the store
-            raise Refused(Notice.BAD_REQUEST)
+            raise Refused(Refusal.BAD_REQUEST)
         for token in given:
             if await self._entrants.of_token(token) is not None:
                 return True
@@ -339,10 +339,10 @@ class ServiceProxy:
         try:
             claims = await self._office.redeem(ticket[0] if ticket else "", address.service)
         except Unauthorized as error:
-            raise Refused(Notice.SIGN_IN, error.message) from error
+            raise Refused(Refusal.SIGN_IN, error.message) from error
         visitor = await visitor_of(claims, self._entrants)
         if visitor is None:
-            raise Refused(Notice.SIGN_IN)
+            raise Refused(Refusal.SIGN_IN)
         await self._require_entry(visitor, await self._directory.find(address.service), address)
         relayed = await is_relayed(incoming, self._entrants)
         outer = address.prefix and (given_prefix(incoming) if relayed else "") + address.prefix
@@ -360,18 +360,18 @@ class ServiceProxy:
         if incoming.method in ("GET", "HEAD"):
             return link_page(incoming.headers)
         if incoming.method != "POST" or not token:
-            raise Refused(Notice.BAD_REQUEST)
+            raise Refused(Refusal.BAD_REQUEST)
         origin = incoming.headers.get("Origin")
         if origin is not None and not same_host(origin, incoming.host):
-            raise Refused(Notice.FOREIGN)
+            raise Refused(Refusal.FOREIGN)
         visitor = Visitor("", ambient=True, token="", link=digest_of(token))
         try:
             service = await self._directory.find(address.service)
         except Refused as error:
-            raise Refused(Notice.LINK_OVER) from error
+            raise Refused(Refusal.LINK_OVER) from error
         share = await self._shared.of_visitor(visitor, service, address.service)
         if share is None or share.expires_at is None:
-            raise Refused(Notice.LINK_OVER)
+            raise Refused(Refusal.LINK_OVER)
         act = Act(share.user, self._now(), incoming.remote_ip)
         await self._shared.finder.note("link.opened", share.created_by, address.service, act, share.job)
         headers, is_secure = plain_headers(), incoming.scheme == "https"
@@ -390,7 +390,7 @@ class ServiceProxy:
                 detail += (
                     " If its program listens on 127.0.0.1 alone, let it listen on 0.0.0.0: the proxy is elsewhere."
                 )
-            raise Refused(Notice.STARTING, detail, service.job) from error
+            raise Refused(Refusal.STARTING, detail, service.job) from error
 
 
 def _presentation(incoming: Incoming, visitor: Visitor, service: Service, place: ServicePlace) -> Upstream:

@@ -42,7 +42,7 @@ def opens(limits: Limits, label: str) -> bool:
     return limits.ports is None or label in limits.ports
 
 
-class Shared:
+class SharedServices:
     """Finds shares; an answer is at most ``FRESH_S`` seconds old, as those of the directory are."""
 
     def __init__(

@@ -26,7 +26,7 @@ class NoResponse(Exception):
     """The task did not answer, or not in HTTP. The message says which, in a few words."""
 
 
-class Side(Protocol):
+class TunnelSide(Protocol):
     """Where the bytes of a tunnel go to."""
 
     def write(self, data: bytes) -> None:
@@ -66,7 +66,7 @@ class Wire(SharedBufferProtocol):
         self._room: asyncio.Future[None] | None = None
         self._is_full = self._is_paused = False
         self._heard: Callable[[], object] | None = None
-        self._other: Side | None = None
+        self._other: TunnelSide | None = None
         self._streams = transport.get_protocol()
         early, self._is_over = _taken(connection.reader)
         transport.set_protocol(self)
@@ -124,7 +124,7 @@ class Wire(SharedBufferProtocol):
         self.transport.abort()
         self._wake()
 
-    def connect(self, other: Side) -> bytes:
+    def connect(self, other: TunnelSide) -> bytes:
         """Pass all that comes to another side from now on. Returns what came before."""
         early, self._other = b"".join(self._pieces), other
         self._pieces.clear()

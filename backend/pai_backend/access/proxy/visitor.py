@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from pai_backend.access.proxy.address import Address, query_values
+from pai_backend.access.proxy.address import ServiceAddress, query_values
 from pai_backend.access.proxy.fields import HeaderFields
 from pai_backend.access.proxy.headers import wants_upgrade
-from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.refusal import Refusal, Refused
 from pai_backend.access.tickets import (
     COOKIE,
     HOST_COOKIE,
@@ -29,7 +29,7 @@ _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
-class User(Protocol):
+class KnownUser(Protocol):
     """A user as the authenticator gives it."""
 
     @property
@@ -60,15 +60,15 @@ class User(Protocol):
 class Entrants(Protocol):
     """Who may enter tasks, as things are now."""
 
-    async def of_token(self, token: str) -> User | None:
+    async def of_token(self, token: str) -> KnownUser | None:
         """The user of a token; None when it is no longer valid or its user is gone. Raises LockedOut."""
         ...
 
-    async def of_bearer(self, token: str) -> User | None:
+    async def of_bearer(self, token: str) -> KnownUser | None:
         """The user of a token by which a request comes: it may be of one who is known elsewhere, who is asked."""
         ...
 
-    async def of_digest(self, token: str) -> User | None:
+    async def of_digest(self, token: str) -> KnownUser | None:
         """The same by the token's digest."""
         ...
 
@@ -78,7 +78,7 @@ class Incoming:
     """A request for a service, as far as its header tells."""
 
     method: str
-    address: Address
+    address: ServiceAddress
     headers: HeaderFields
     host: str
     scheme: str
@@ -152,7 +152,7 @@ async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice)
         claims = office.session(value, incoming.address.service, LINK_COOKIE)
         if claims is not None:
             return Visitor("", ambient=True, token="", job=claims.job, link=claims.link)
-    raise Refused(Notice.SIGN_IN)
+    raise Refused(Refusal.SIGN_IN)
 
 
 async def visitor_of(claims: Claims, entrants: Entrants) -> Visitor | None:
@@ -187,10 +187,10 @@ def refuse_foreign(incoming: Incoming, visitor: Visitor) -> None:
     origin = incoming.headers.get("Origin")
     if origin is None:
         if incoming.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site"):
-            raise Refused(Notice.FOREIGN)
+            raise Refused(Refusal.FOREIGN)
         return
     if not same_host(origin, incoming.host):
-        raise Refused(Notice.FOREIGN)
+        raise Refused(Refusal.FOREIGN)
 
 
 def refuse_changes(incoming: Incoming, visitor: Visitor) -> None:
@@ -203,7 +203,7 @@ def refuse_changes(incoming: Incoming, visitor: Visitor) -> None:
     is_safe = incoming.method in _SAFE_METHODS and not incoming.has_body and "Upgrade" not in incoming.headers
     overrides = any(low in _OVERRIDES for low, _, _ in incoming.headers.triples)
     if not is_safe or overrides or query_values(incoming.address.query, "_method"):
-        raise Refused(Notice.READ_ONLY)
+        raise Refused(Refusal.READ_ONLY)
 
 
 def same_host(origin: str, host: str) -> bool:

@@ -10,7 +10,7 @@ LOOK_S = 1.0  # between two looks at the rights of a visitor who stays; what end
 Look = Callable[[], Awaitable[None]]
 
 
-class Watch:
+class RequestWatch:
     """Calls looks until they are discarded. Most requests are over before the first, and cost no timer of their own."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from pai_backend.api.present import summary
 from pai_backend.api.queries import (
     DEFAULT_OPENPAI_PAGE,
     DEFAULT_PAGE,
-    ConfigQuery,
+    DocumentQuery,
     ExecutionType,
     ListQuery,
     SubmitQuery,
@@ -24,8 +24,9 @@ from pai_backend.api.queries import (
     ValidateQuery,
 )
 from pai_backend.api.services.attempts import AttemptService
-from pai_backend.api.services.jobs import JobService, SubmitTerms
+from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.listing import ListService
+from pai_backend.api.services.submission import SubmissionService, SubmitTerms
 from pai_backend.api.services.trial import TrialService
 from pai_backend.api.wire import MEDIA_TYPE, JobDetail, JobList, Said, Submitted, Trial, Validation
 from pai_backend.model.errors import (
@@ -110,7 +111,7 @@ class JobsHandler(DocumentHandler):
         self.ctx.limits.submissions.take(self.user.name)
         key = self.request.headers.get("Idempotency-Key", "")
         terms = SubmitTerms(query.name, query.replace, query.address, key, query.secrets_of)
-        return await self.jobs.submit(self.user, self.body(), query.filename, terms)
+        return await SubmissionService(self.ctx).submit(self.user, self.body(), query.filename, terms)
 
 
 class ValidateHandler(DocumentHandler):
@@ -127,7 +128,7 @@ class ValidateHandler(DocumentHandler):
     )
     async def post(self, query: ValidateQuery) -> Validation:
         """Read a document."""
-        return await self.jobs.validate(self.user, self.body(), query.filename, query.secrets_of)
+        return await SubmissionService(self.ctx).validate(self.user, self.body(), query.filename, query.secrets_of)
 
 
 class TrialHandler(DocumentHandler):
@@ -219,12 +220,12 @@ class JobConfigHandler(JobHandler):
     @operation(
         Operation(
             "The submitted document, byte for byte.",
-            query=ConfigQuery,
+            query=DocumentQuery,
             media_type="application/json",
             raises=(NoSuchJob,),
         )
     )
-    async def get(self, job: str, query: ConfigQuery) -> None:
+    async def get(self, job: str, query: DocumentQuery) -> None:
         """The document."""
         text, media_type, is_masked = await self.jobs.document(self.user, job, mask=query.masked)
         if is_masked:

@@ -7,12 +7,12 @@ from typing import ClassVar
 from pai_backend.api.base import ALL_VERBS, ApiHandler
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import KeepQuery
-from pai_backend.api.services.jobs import document_type
+from pai_backend.api.services.documents import document_type
 from pai_backend.api.services.templates import MAX_BYTES, DraftService, TemplateService, keep
 from pai_backend.api.template_wire import DraftList, TemplateList
 from pai_backend.model.errors import NoSuchFile, TooLarge
 from pai_backend.store import deeds
-from pai_backend.store.kept_documents import Kind
+from pai_backend.store.kept_documents import DocumentKind
 
 
 class TemplatesHandler(ApiHandler):
@@ -40,7 +40,7 @@ class DraftsHandler(ApiHandler):
 class _OneKept(ApiHandler):
     """A kept document."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[DocumentKind]
     service: ClassVar[type[TemplateService | DraftService]]
 
     def body_limit(self) -> int:
@@ -76,7 +76,7 @@ class _OneKept(ApiHandler):
 
     def _only_templates(self) -> None:
         """Drafts are kept while their user types: that is nothing for the audit."""
-        if self.kind is Kind.DRAFT:
+        if self.kind is DocumentKind.DRAFT:
             deeds.changes_nothing()
 
 
@@ -85,7 +85,7 @@ class OneTemplateHandler(_OneKept):
 
     users_own = ALL_VERBS
 
-    kind, service = Kind.TEMPLATE, TemplateService
+    kind, service = DocumentKind.TEMPLATE, TemplateService
 
 
 class OneDraftHandler(_OneKept):
@@ -93,4 +93,4 @@ class OneDraftHandler(_OneKept):
 
     users_own = ALL_VERBS
 
-    kind, service = Kind.DRAFT, DraftService
+    kind, service = DocumentKind.DRAFT, DraftService

@@ -17,8 +17,8 @@ from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import DEFAULT_OPENPAI_PAGE, ExecutionType, ListQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.job_keys import JobKeyService
-from pai_backend.api.services.jobs import SubmitTerms
 from pai_backend.api.services.listing import ListService
+from pai_backend.api.services.submission import SubmissionService, SubmitTerms
 from pai_backend.api.wire import Said
 from pai_backend.auth.users import User
 from pai_backend.model.errors import (
@@ -64,7 +64,7 @@ class _Submits(DocumentHandler):
                 hint=Text("Use /api/v1/user/{user}/jobs.", user=self.user.name),
             )
         self.ctx.limits.submissions.take(self.user.name)
-        job = await self.jobs.create(self.user, self.body(), "", SubmitTerms(name))
+        job = await SubmissionService(self.ctx).create(self.user, self.body(), "", SubmitTerms(name))
         self._say_obsolete(job)
         self.set_header("Location", f"/api/v1/user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='~')}")
         return await AttemptService(self.ctx).detail(self.user, job.id, version=VERSION)

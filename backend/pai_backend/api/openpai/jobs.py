@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pai_backend.api import present
 from pai_backend.api.context import PublicAddress, Site
 from pai_backend.api.openpai import states
-from pai_backend.api.openpai.exits import exit_spec, job_exit_spec
+from pai_backend.api.openpai.states import exit_spec, job_exit_spec
 from pai_backend.api.openpai.wire import (
     Diagnostics,
     ExitMessages,

@@ -1,4 +1,4 @@
-"""OpenPAI's words for what a job or task is doing.
+"""OpenPAI's words for what a job or task is doing, and for how it ended.
 
 Source: FrameworkController's attempt states, as the rest-server of microsoft/pai v1.8 shows them. There a job between
 two attempts is RUNNING and one whose images are fetched is WAITING; here states are the lifecycle's own and the
@@ -7,8 +7,11 @@ sub-state says more.
 
 from __future__ import annotations
 
-from pai_backend.lifecycle.exits import BY_ITSELF, explain
-from pai_backend.model.job import Desired, Job, Phase, State, Task, TaskExit
+from datetime import datetime
+
+from pai_backend.api.openpai.wire import ExitSpec
+from pai_backend.lifecycle.exits import BY_ITSELF, ExitClass, Reaction, explain
+from pai_backend.model.job import Causer, Desired, ExitKind, Job, JobExit, Phase, State, Task, TaskExit
 
 PENDING, PREPARING, RUNNING = "AttemptCreationPending", "AttemptPreparing", "AttemptRunning"
 DELETING, ATTEMPT_COMPLETED, COMPLETED = "AttemptDeletionRequested", "AttemptCompleted", "Completed"
@@ -58,3 +61,53 @@ def platform_code(exit_: TaskExit) -> int | None:
         return None
     code = explain(exit_).openpai
     return code if code is not None and code < 0 else None
+
+
+_BEHAVIORS = {
+    ExitKind.SUCCESS: "SUCCEED",
+    ExitKind.TRANSIENT: "TRANSIENT",
+    ExitKind.TRANSIENT_CONFLICT: "TRANSIENT_CONFLICT",
+    ExitKind.PERMANENT: "PERMANENT",
+    ExitKind.UNKNOWN: "UNKNOWN",
+}
+_REACTIONS = {
+    Reaction.NONE: "NEVER_RETRY",
+    Reaction.RETRY_FREE: "ALWAYS_RETRY",
+    Reaction.RETRY_LATER: "ALWAYS_BACKOFF_RETRY",
+    Reaction.RETRY_TO_LIMIT: "RETRY_TO_MAX",
+    Reaction.NEVER: "NEVER_RETRY",
+}
+_STOPPED = "stopped"
+
+
+def exit_spec(exit_: TaskExit) -> ExitSpec:
+    """What is known of a task's exit."""
+    return _shown(explain(exit_), stopped=exit_.reason == _STOPPED)
+
+
+def job_exit_spec(exit_: JobExit, deciding: TaskExit | None, *, stopped: bool, at: datetime) -> ExitSpec:
+    """What is known of a job's exit: that of the task which decided it, where one did."""
+    if deciding is not None:
+        return exit_spec(deciding)
+    return exit_spec(TaskExit(code=exit_.status, reason=_STOPPED if stopped else "exited", at=at))
+
+
+def _shown(meaning: ExitClass, *, stopped: bool) -> ExitSpec:
+    return ExitSpec(
+        code=meaning.openpai,
+        phrase=meaning.phrase,
+        causer=meaning.causer.value.upper(),
+        type=_type(meaning, stopped),
+        behavior=_BEHAVIORS[meaning.kind],
+        reaction=_REACTIONS[meaning.reaction],
+        reason=meaning.explanation,
+        solution=(meaning.remedy,) if meaning.remedy else (),
+    )
+
+
+def _type(meaning: ExitClass, stopped: bool) -> str:
+    if meaning.kind is ExitKind.SUCCESS:
+        return "USER_SUCCESS"
+    if stopped:
+        return "USER_STOP"
+    return "USER_FAILURE" if meaning.causer is Causer.USER else "PLATFORM_FAILURE"

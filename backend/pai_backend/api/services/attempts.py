@@ -16,6 +16,7 @@ from pai_backend.lifecycle.retry import RESTARTED
 from pai_backend.model.errors import NoSuchTask
 from pai_backend.model.job import Event, Job, Task
 from pai_backend.model.text import Text
+from pai_backend.model.wording import restored
 
 
 class AttemptService:
@@ -97,6 +98,10 @@ def _shown(attempt: openpai.Attempt, gateway: PublicAddress | None) -> AttemptWi
     )
 
 
+def _reason(retry: Event) -> str:
+    return restored(str(retry.payload.get("reason", "")), retry.payload.get("reason_wording"))
+
+
 def attempt_of(job: Job, number: int, tasks: Sequence[Task], retries: Sequence[Event]) -> openpai.Attempt:
     """Attempt ``number`` of the job; ``tasks`` are all runs, oldest first, ``retries`` its ``job.retry`` events."""
     begun = next((event for event in retries if event.payload.get("attempt") == number), None)
@@ -119,5 +124,5 @@ def attempt_of(job: Job, number: int, tasks: Sequence[Task], retries: Sequence[E
         runs={slot: tuple(each) for slot, each in runs.items() if each},
         created=begun.at if begun is not None else job.submitted_at,
         completed=completed,
-        retry_reason=str(ended.payload.get("reason", "")) if ended is not None and not latest else "",
+        retry_reason=_reason(ended) if ended is not None and not latest else "",
     )

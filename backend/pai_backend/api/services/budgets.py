@@ -10,8 +10,9 @@ from pai_backend.api.services.keys import require_account
 from pai_backend.auth.policy import administers
 from pai_backend.auth.users import User
 from pai_backend.model.accounting import HOUR_US
-from pai_backend.model.budget import Budget, BudgetUse, Claim, Per, Scope, hours_us
+from pai_backend.model.budget import Budget, BudgetUse, Claim, Per, Resource, Scope, hours_us
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoVirtualCluster
+from pai_backend.model.price import exact, millionths
 from pai_backend.model.text import Text
 from pai_backend.store.budgets import new_id
 from pai_backend.store.grants import Act
@@ -45,8 +46,7 @@ class BudgetService:
             await require_account(self._ctx, scope.user)
         act = self._act(user)
         since = new.since if new.since is not None else act.at
-        limit = hours_us(Decimal(str(new.hours)))
-        budget = Budget(new_id(), scope, new.resource, new.per, limit, new.warn_percent, since, act.at, act.by)
+        budget = Budget(new_id(), scope, new.resource, new.per, _limit(new), new.warn_percent, since, act.at, act.by)
         kept = await self._ctx.store.budgets.put(budget, act, keep_since=new.since is None and new.per is Per.TOTAL)
         for each in await self._ctx.budgets.uses(at_once=True):
             if each.claim.budget.id == kept.id:
@@ -98,8 +98,13 @@ def _may_change(user: User, scope: Scope) -> bool:
     return administers(user, scope.virtual_cluster)
 
 
+def _limit(new: NewBudget) -> int:
+    return millionths(new.amount) if new.amount is not None else hours_us(Decimal(str(new.hours)))
+
+
 def _shown(each: BudgetUse, user: User) -> BudgetWire:
     budget, window = each.claim.budget, each.claim.window
+    is_money = budget.resource is Resource.MONEY
     return BudgetWire(
         id=budget.id,
         user=budget.scope.user or None,
@@ -107,8 +112,11 @@ def _shown(each: BudgetUse, user: User) -> BudgetWire:
         virtual_cluster=budget.scope.virtual_cluster or None,
         resource=budget.resource,
         per=budget.per,
-        hours=budget.limit_us / HOUR_US,
-        used_hours=each.used_us / HOUR_US,
+        hours=None if is_money else budget.limit / HOUR_US,
+        used_hours=None if is_money else each.used / HOUR_US,
+        amount=exact(budget.limit) if is_money else None,
+        used_amount=exact(each.used) if is_money else None,
+        currency=each.claim.tariff.currency if is_money else None,
         level=each.level.word,
         warn_percent=budget.warn_percent,
         begins=window.begin,

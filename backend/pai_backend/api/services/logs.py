@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.line_search import matching_lines
-from pai_backend.api.log_queries import FollowQuery, LogPlace, LogSearchQuery, LogTimesQuery
+from pai_backend.api.log_queries import FollowQuery, LogPosition, LogSearchQuery, LogTimesQuery
 from pai_backend.api.log_wire import LogLocation, LogLocations, LogMatch, LogMatches, LogTimes, LogTimeWire
 from pai_backend.api.passages import LogPassage, read_passage
 from pai_backend.api.services.attempts import AttemptService
@@ -47,7 +47,7 @@ class LogService:
         self._ctx = ctx
         self._jobs = JobService(ctx)
 
-    async def read(self, user: User, name: str, query: LogPlace, limit: int) -> LogPart:
+    async def read(self, user: User, name: str, query: LogPosition, limit: int) -> LogPart:
         """At most ``limit`` bytes from ``query.offset``; empty for a task that has not started.
 
         Raises NoSuchJob, NoSuchTask.
@@ -107,7 +107,7 @@ class LogService:
             found = await self._ctx.engine.log_times(passage.uid, passage.stream, start, end)
         return LogTimes(times=tuple(LogTimeWire(offset=each.offset, at=each.at) for each in found))
 
-    async def whole(self, user: User, name: str, query: LogPlace) -> AsyncIterator[bytes]:
+    async def whole(self, user: User, name: str, query: LogPosition) -> AsyncIterator[bytes]:
         """All that there is from ``offset`` on. Raises NoSuchJob, NoSuchTask before the first byte is asked for."""
         job = await self._jobs.find(user, name)
         passage = self._passage(job, query)
@@ -135,7 +135,7 @@ class LogService:
         find_task(job, query)
         return self._follow(job.uid, query)
 
-    def _passage(self, job: Job, query: LogPlace) -> LogPassage:
+    def _passage(self, job: Job, query: LogPosition) -> LogPassage:
         """What is asked for. A task that is no longer the job's is over."""
         uid = find_task(job, query)
         task = job.task(uid)
@@ -216,7 +216,7 @@ class LogService:
         )
 
 
-def find_task(job: Job, query: LogPlace) -> TaskUid:
+def find_task(job: Job, query: LogPosition) -> TaskUid:
     """The uid of the task that is meant. Raises NoSuchTask naming those that exist."""
     roles = [role.name for role in job.spec.task_roles]
     name = query.role if query.role is not None else roles[0]

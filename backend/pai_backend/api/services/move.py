@@ -8,6 +8,7 @@ from pai_backend.api.services.jobs import JobService
 from pai_backend.api.use_wire import MovedJob, MovedJobs
 from pai_backend.auth.policy import administers
 from pai_backend.auth.users import User
+from pai_backend.model.text import Text
 from pai_backend.scheduling.jobs.reorder import Move
 
 
@@ -35,5 +36,7 @@ class MoveService:
             moved = named.get(each.uid) or await self._ctx.store.jobs.get(each.uid)
             changed.append(MovedJob(id=moved.id, place=each.place, was=each.was))
         place = next((each.place for each in moves if each.uid == job.uid), None)
-        said = "is there already" if place is None else f"is number {place} of its priority now"
-        return MovedJobs(status=202, message=f"job {job.name} {said}", jobs=tuple(changed))
+        said = Text("job {job} is number {place} of its priority now", job=job.name, place=place)
+        if place is None:
+            said = Text("job {job} is there already", job=job.name)
+        return MovedJobs(status=202, message=said, jobs=tuple(changed))

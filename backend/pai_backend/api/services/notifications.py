@@ -11,7 +11,7 @@ from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.notification import TEST_SENTENCE, Channel
 from pai_backend.model.text import Text
 from pai_backend.store.grants import Act
-from pai_backend.store.notifications import Notification, Target, new_id
+from pai_backend.store.notifications import DeliveryTarget, Notification, new_id
 
 
 class NotificationService:
@@ -40,7 +40,7 @@ class NotificationService:
             act.at,
             user.maker,
         )
-        await self._ctx.store.notifications.add(kept, Target(to=to, secret=new.secret.get_secret_value()), act)
+        await self._ctx.store.notifications.add(kept, DeliveryTarget(to=to, secret=new.secret.get_secret_value()), act)
         return _shown(kept)
 
     async def remove(self, user: User, id_: str) -> None:

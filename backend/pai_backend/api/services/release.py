@@ -32,8 +32,10 @@ class ReleaseService:
             _require(job, tasks)
         going = await self._ctx.store.jobs.request_release(job.uid, tasks, user.name, self._ctx.clock())
         names = tuple(task.name for task in going)
-        said = f"released: {', '.join(names)}" if names else "nothing to release: no such task is kept"
-        return Released(status=202, message=f"job {job.name}: {said}", tasks=names)
+        said = Text("job {job}: released: {tasks}", job=job.name, tasks=", ".join(names))
+        if not names:
+            said = Text("job {job}: nothing to release: no such task is kept", job=job.name)
+        return Released(status=202, message=said, tasks=names)
 
 
 def _require(job: Job, names: Collection[str]) -> None:

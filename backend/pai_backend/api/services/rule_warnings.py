@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pai_backend.model.job import Job
+from pai_backend.model.text import in_sentences
 
 if TYPE_CHECKING:
     from pai_backend.store.sql import Store
@@ -15,4 +16,4 @@ async def rule_warning(store: Store, job: Job) -> str:
     ending = (await store.rule_clocks.ending([job.uid])).get(job.uid)
     underuse = (await store.rule_clocks.underuse([job.uid])).get(job.uid)
     kept = [each for each in (ending, underuse) if each is not None and each.attempt == job.attempt]
-    return " ".join(each.text for each in kept if each.text)
+    return in_sentences([each.text for each in kept])

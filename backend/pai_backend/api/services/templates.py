@@ -20,7 +20,7 @@ from pai_backend.auth.users import User
 from pai_backend.model.errors import InvalidParameters, NoSuchFile
 from pai_backend.model.text import Text
 from pai_backend.protocol.mask import SECRET_NAME, masked_readable
-from pai_backend.store.kept_documents import Kind
+from pai_backend.store.kept_documents import DocumentKind
 
 log = logging.getLogger(__name__)
 
@@ -39,14 +39,14 @@ _WORDS = TypeAdapter(dict[str, dict[str, TemplateWords]])
 
 
 @dataclass(frozen=True)
-class Template:
+class TemplateFile:
     """A template of a directory."""
 
     shown: TemplateWire
     text: bytes
 
 
-def read_templates(directory: Path, origin: Origin) -> dict[str, Template]:
+def read_templates(directory: Path, origin: Origin) -> dict[str, TemplateFile]:
     """The templates of a directory by name: its documents, each named like its file; those in ``WORDS`` first. Blocks.
 
     What cannot be read is left out, and the log says so.
@@ -58,7 +58,7 @@ def read_templates(directory: Path, origin: Origin) -> dict[str, Template]:
     except OSError as error:
         log.warning("templates of %s cannot be read: %s", directory, error)
         return {}
-    found: dict[str, Template] = {}
+    found: dict[str, TemplateFile] = {}
     for path in sorted(files, key=lambda path: (order.get(path.stem, len(order)), path.name)):
         name = path.stem
         if len(found) >= MOST or name in found or not _NAME.fullmatch(name):
@@ -70,7 +70,7 @@ def read_templates(directory: Path, origin: Origin) -> dict[str, Template]:
             log.warning("the template %s is left out: %s", path, error)
             continue
         told = {"en": _introduced(name, text), **words.get(name, {})}
-        found[name] = Template(TemplateWire(name=name, origin=origin, filename=path.name, words=told), text)
+        found[name] = TemplateFile(TemplateWire(name=name, origin=origin, filename=path.name, words=told), text)
     return found
 
 
@@ -116,7 +116,7 @@ class TemplateService:
     async def list(self, user: User) -> TemplateList:
         """All that the user may begin with: their own first, the shipped ones last."""
         offered = await self._offered()
-        own = await self._ctx.store.kept_documents.list(user.name, Kind.TEMPLATE)
+        own = await self._ctx.store.kept_documents.list(user.name, DocumentKind.TEMPLATE)
         shown = [
             TemplateWire(
                 name=each.name,
@@ -131,7 +131,7 @@ class TemplateService:
 
     async def document(self, user: User, name: str) -> tuple[bytes, str]:
         """A template's text and file name. Raises NoSuchFile."""
-        kept = await self._ctx.store.kept_documents.get(user.name, Kind.TEMPLATE, name)
+        kept = await self._ctx.store.kept_documents.get(user.name, DocumentKind.TEMPLATE, name)
         if kept is not None:
             return kept
         template = (await self._offered()).get(name)
@@ -141,12 +141,12 @@ class TemplateService:
             )
         return template.text, template.shown.filename
 
-    async def _offered(self) -> dict[str, Template]:
+    async def _offered(self) -> dict[str, TemplateFile]:
         """The site's and the shipped ones."""
         return await asyncio.to_thread(_read_all, self._ctx.site.templates)
 
 
-def _read_all(site: Path | None) -> dict[str, Template]:
+def _read_all(site: Path | None) -> dict[str, TemplateFile]:
     own = read_templates(site, Origin.SITE) if site is not None else {}
     return own | {name: each for name, each in read_templates(SHIPPED, Origin.SHIPPED).items() if name not in own}
 
@@ -164,20 +164,20 @@ class DraftService:
 
     async def list(self, user: User) -> DraftList:
         """The user's, the newest first."""
-        own = await self._ctx.store.kept_documents.list(user.name, Kind.DRAFT)
+        own = await self._ctx.store.kept_documents.list(user.name, DocumentKind.DRAFT)
         own.sort(key=lambda each: each.changed_at, reverse=True)
         shown = [DraftWire(name=each.name, filename=each.filename, changed_at=each.changed_at) for each in own]
         return DraftList(data=tuple(shown))
 
     async def document(self, user: User, name: str) -> tuple[bytes, str]:
         """A draft's text and file name. Raises NoSuchFile."""
-        kept = await self._ctx.store.kept_documents.get(user.name, Kind.DRAFT, name)
+        kept = await self._ctx.store.kept_documents.get(user.name, DocumentKind.DRAFT, name)
         if kept is None:
             raise NoSuchFile(Text("You have no draft {name}.", name=repr(name[:100])))
         return kept
 
 
-async def keep(ctx: ApiContext, user: User, kind: Kind, name: str, text: bytes, filename: str) -> None:
+async def keep(ctx: ApiContext, user: User, kind: DocumentKind, name: str, text: bytes, filename: str) -> None:
     """Keep a document with its secrets masked. Raises InvalidParameters."""
     if not _NAME.fullmatch(name):
         raise InvalidParameters(

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Sequence
 
 from pai_backend.api.context import ApiContext
-from pai_backend.api.services.jobs import JobService, new_job
+from pai_backend.api.services.documents import new_job
+from pai_backend.api.services.submission import SubmissionService
 from pai_backend.api.services.why import for_user
 from pai_backend.api.snapshot import Snapshot
 from pai_backend.api.wire import Trial
 from pai_backend.auth.users import User
 from pai_backend.lifecycle.step import to_place
+from pai_backend.model.budget import Level, held_up
 from pai_backend.model.errors import DocumentError, Forbidden, NoSuchJob, NoSuchStorage, NoVirtualCluster
 from pai_backend.model.job import Job
 from pai_backend.scheduling.jobs.change import Queued, rebuilt
@@ -28,7 +30,7 @@ class TrialService:
     async def trial(self, user: User, text: bytes, filename: str, secrets_of: str | None = None) -> Trial:
         """What would become of the document if the user submitted it now."""
         try:
-            document, warnings = await JobService(self._ctx).read_new(user, text, filename, secrets_of)
+            document, warnings = await SubmissionService(self._ctx).read_new(user, text, filename, secrets_of)
         except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage, NoSuchJob):
             return Trial(outcome=None, waiting=None)
         now = self._ctx.clock()
@@ -43,7 +45,8 @@ class TrialService:
         announced = await self._ctx.store.announcements.current(now)
         if tried.outcome is Outcome.STARTS and announced is not None and announced.holds_starts(now):
             return Trial(outcome=Outcome.WAITS, waiting=None)  # the announcement says why
-        held = await self._ctx.budgets.holds_up(user.name, document.spec)
+        used_up = (each.claim for each in await self._ctx.budgets.uses() if each.level is Level.USED_UP)
+        held = held_up(used_up, user.name, document.spec)
         if held and tried.outcome is not Outcome.NEVER:
             return Trial(outcome=Outcome.WAITS, waiting=None, held=held)
         waiting = tried.waiting and for_user(tried.waiting, user, self._ctx.cells)
@@ -61,6 +64,7 @@ class TrialService:
                 cells_for_all=rules.cells_for_all,
                 rules=rules.node_rules,
                 policy=rules.policy,
+                bookings=rules.bookings if jobs is snapshot.jobs else (),
             )
 
         queued = [Queued(job, tasks) for job in snapshot.jobs if (tasks := to_place(job, now))]

@@ -33,7 +33,7 @@ class WhyService:
         """Why the job waits, as of now where the controller answers in time. Raises NoSuchJob."""
         job = await JobService(self._ctx).find(user, name)
         if not _waits(job):
-            return _told(job, None, None).model_copy(update={"doubt": await staleness_of(job, self._ctx)})
+            return _told(job, None, None, await staleness_of(job, self._ctx))
         known = await self._ctx.store.explanations.get(job.uid)
         if known is None or not self._is_fresh(known):
             known = await self._asked(job.uid)
@@ -76,7 +76,7 @@ def _waits(job: Job) -> bool:
     return not job.state.final and any(task.phase is Phase.QUEUED for task in job.tasks)
 
 
-def _told(job: Job, waiting: Waiting | None, known: Explanation | None) -> Why:
+def _told(job: Job, waiting: Waiting | None, known: Explanation | None, doubt: str = "") -> Why:
     return Why(
         id=job.id,
         state=job.state,
@@ -85,4 +85,5 @@ def _told(job: Job, waiting: Waiting | None, known: Explanation | None) -> Why:
         waiting=waiting,
         as_of=None if known is None else known.answered_at,
         current=known is None or not known.open,
+        doubt=doubt,
     )

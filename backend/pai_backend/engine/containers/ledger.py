@@ -7,15 +7,22 @@ import math
 import threading
 import time
 from pathlib import Path
+from typing import Final
 
 from pai_backend.engine.base import EngineError, TaskPlan
 from pai_backend.engine.bundle import layout as task_layout
 from pai_backend.engine.containers.image_records import ImageRecords
 from pai_backend.engine.containers.image_store import ContainerImages
 from pai_backend.engine.containers.networks import JobNetworks
-from pai_backend.engine.containers.podman import LABEL, container_name, has_peers, is_here_words, remove_words
-from pai_backend.engine.containers.programs import Podman
-from pai_backend.engine.containers.runtime import Runtime
+from pai_backend.engine.containers.podman import (
+    LABEL,
+    container_name,
+    has_peers,
+    is_here_words,
+    limit_words,
+    remove_words,
+)
+from pai_backend.engine.containers.programs import Podman, own_limits
 from pai_backend.engine.containers.task_directory import bounds_of, build_contained_task, hosts_text, write_job
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.ledger import TaskDirectories
@@ -138,3 +145,46 @@ class ContainerDirectories(TaskDirectories):
         for name in {*(listed or "").split()} - {container_name(root, uid) for uid in live}:
             self.podman.ask(["rm", "--force", "--ignore", "--time=0", name])
         self._networks.clear(self.uids)
+
+
+FOLDER: Final = "runtime"
+_SUMS: Final = "SHA256SUMS"  # what the installer writes last
+PULL_S: Final = 1800.0
+
+
+class Runtime:
+    """Where it is, below the root."""
+
+    def __init__(self, root: Path, podman: Podman, image: str) -> None:
+        self._folder = root / FOLDER
+        self._podman = podman
+        self._image = image
+        self._lock = threading.Lock()
+        self._found: Path | None = None
+
+    def directory(self) -> Path:
+        """Its directory, filled. Raises EngineError."""
+        with self._lock:
+            if self._found is None or not (self._found / _SUMS).exists():
+                self._found = self._installed()
+            return self._found
+
+    def _installed(self) -> Path:
+        if self._podman.ask(["image", "exists", self._image]) is None:
+            self._podman.do(["pull", self._image], PULL_S)
+        identity = self._podman.do(["image", "inspect", "--format={{.Id}}", self._image]).strip()
+        place, state = self._folder / identity[:20], self._folder / f"{identity[:20]}.state"
+        if not (place / _SUMS).exists():
+            for each in (place, state):
+                each.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self._podman.do(
+                [
+                    *("run", "--rm", "--network=none", "--pull=never", "--log-driver=none"),
+                    *limit_words(*own_limits()),
+                    *(f"--volume={place}:{task_layout.RUNTIME}", f"--volume={state}:{task_layout.STATE}"),
+                    *(f'--entrypoint=["{task_layout.INSTALLER}"]', self._image, task_layout.RUNTIME, task_layout.STATE),
+                ]
+            )
+            if not (place / _SUMS).exists():
+                raise EngineError(f"containers.runtime_image: {self._image} does not hold the runtime bundle")
+        return place

@@ -8,6 +8,7 @@ is fixed by the caller: when an earlier try may have been carried out, a name th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -144,6 +145,14 @@ class Calls:
             if not tries.open:
                 raise
             return await self.get(f"{path}/{quote(str(name), safe='')}", deadline_s=deadline_s)
+
+    async def make(self, path: str, body: Object, *, deadline_s: float = DEADLINE_S) -> None:
+        """As :meth:`create`, of a name that no one else takes: what was made is not looked at, which needs no right.
+
+        Raises ClusterErrors.
+        """
+        with contextlib.suppress(AlreadyExists):
+            await self._ask(_ask("create", "POST", path, body=body), deadline_s=deadline_s)
 
     async def patch(
         self,

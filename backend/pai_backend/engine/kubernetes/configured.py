@@ -41,6 +41,11 @@ class KubernetesKeys(Protocol):
         ...
 
     @property
+    def pod_events(self) -> bool:
+        """Whether Events of pods say what was done with them."""
+        ...
+
+    @property
     def logs_followed(self) -> int:
         """Logs that are followed at once."""
         ...
@@ -74,6 +79,7 @@ def engine_of(
         patience=keys.patience,
         nodes=keys.nodes,
         requests_at_once=keys.requests_at_once,
+        pod_events=keys.pod_events,
         namespace_per=keys.namespace_per,
         owner_of=owner_of,
     )

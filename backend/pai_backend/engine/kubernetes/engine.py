@@ -58,6 +58,7 @@ from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
 from pai_backend.engine.kubernetes.other_pods import OTHER_PODS
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
+from pai_backend.engine.kubernetes.pod_events import EventReason, PodEvents, placed_text
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
@@ -72,6 +73,7 @@ from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Troubl
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node, Placement
 from pai_backend.model.pod_settings import Network, PodSettings
+from pai_backend.model.task_note import TaskNote
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +108,8 @@ class EngineOptions:
     owner_of: OwnerOf = unknown
     """Whose a job is, where that decides which namespace it is in."""
     requests_at_once: int = PARALLEL
+    pod_events: bool = True
+    """Whether Events of pods say what was done with them."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ class _Cluster:
     dialer: PodDialer
     policies: Policies
     gates: GateSupport
+    events: PodEvents
 
 
 class KubernetesEngine:
@@ -278,6 +283,7 @@ class KubernetesEngine:
             self._look_inside,
             cluster.collector.to_the_end,
             hosts,
+            self._tell,
         )
         self._watcher, self._mirrors = watcher, mirrors
         try:
@@ -302,11 +308,23 @@ class KubernetesEngine:
         options = self._options
         pods = options.pods.of_vc(plan.virtual_cluster)
         starter = Starter(
-            cluster.calls, places, options.instance, pods, cluster.policies, self._has_node, cluster.gates
+            cluster.calls, places, options.instance, pods, cluster.policies, self._has_node, cluster.gates, self._placed
         )
         ended = recalled(marks) if (marks := await starter.start(plan)) is not None else None
         if ended is not None and self._watcher is not None:
             self._watcher.tell_again(ended)
+
+    def note(self, note: TaskNote) -> None:
+        """Let an Event of the task's pod say it, if it has one; as :class:`~pai_backend.engine.base.TakesNotes`."""
+        if (pod := self._pod(note.uid)) is not None:
+            self._tell(pod, note.reason, note.text)
+
+    def _placed(self, plan: TaskPlan, pod: Object) -> None:
+        self._tell(pod, EventReason.PLACED, placed_text(plan))
+
+    def _tell(self, pod: Object, reason: str, text: str) -> None:
+        if self._cluster is not None and self._options.pod_events:
+            self._cluster.events.tell(pod, reason, text)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds, rounded up; durable on return."""
@@ -402,6 +420,7 @@ class KubernetesEngine:
             self._watcher.close()
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
+            await cluster.events.aclose()
             await cluster.collector.aclose()
             await cluster.dialer.aclose()
             await cluster.client.aclose()
@@ -428,6 +447,7 @@ class KubernetesEngine:
                     PodDialer(client, calls, self._places),
                     Policies(calls),
                     GateSupport(),
+                    PodEvents(calls, options.instance),
                 )
             return self._cluster
 

@@ -26,6 +26,7 @@ from pai_backend.engine.kubernetes.failures import ApiNotFound
 from pai_backend.engine.kubernetes.marks import Marks
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, namespace_of, uid_of
 from pai_backend.engine.kubernetes.places import ResourceKind, places_of
+from pai_backend.engine.kubernetes.pod_events import EventReason, Tell
 from pai_backend.engine.kubernetes.pod_requests import HELD, Requests, total
 from pai_backend.engine.kubernetes.status.view import items, part, words
 from pai_backend.engine.kubernetes.status.waits import GateTrouble, GateWait
@@ -34,6 +35,7 @@ from pai_backend.model.ids import TaskUid
 _log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 1.0  # before gates are tried again that the cluster did not take off
+LONG_S: Final = 5.0  # a gang that waits longer than that for its pods says so in Events of them
 TAKEN_OFF: Final = {"spec": {"schedulingGates": [{"name": naming.GATE, "$patch": "delete"}]}}
 """A strategic merge patch: gates of other programs stay. Source: Kubernetes API reference, PodSpec (merge key)."""
 
@@ -57,6 +59,7 @@ class _Gang:
     short: dict[str, str] = field(default_factory=dict)  # nodes without room, and why
     fault: str = ""  # why the cluster does not take its gates off
     told: tuple[dict[str, str], str] = field(default_factory=lambda: ({}, ""))  # the last two, as they were told
+    late: asyncio.TimerHandle | None = None  # when it has waited long for its pods
 
     @property
     def is_whole(self) -> bool:
@@ -71,10 +74,13 @@ class _Gang:
 class Gangs:
     """Knows the gangs of one watch, and takes their gates off. ``wake`` is called when :meth:`advance` has work."""
 
-    def __init__(self, calls: Calls, lacks: Lacks, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, calls: Calls, lacks: Lacks, wake: Callable[[], None], tell: Tell = lambda pod, reason, note: None
+    ) -> None:
         self._calls = calls
         self._lacks = lacks
         self._wake = wake
+        self._tell = tell
         self._gangs: dict[GangKey, _Gang] = {}
         self._waiting: set[GangKey] = set()  # those with gated pods
 
@@ -106,8 +112,10 @@ class Gangs:
             return
         if gang.gated:
             self._waiting.add(key)
+            gang.late = gang.late or asyncio.get_running_loop().call_later(LONG_S, self._tell_waiting, gang)
         else:
             self._waiting.discard(key)
+            _cancel(gang)
         if not gang.pods:
             self._gangs.pop(key, None)
 
@@ -128,6 +136,8 @@ class Gangs:
             if (gang.short, gang.fault) != gang.told:
                 gang.told = (gang.short, gang.fault)
                 changed |= gang.gated
+                if gang.short or gang.fault:
+                    self._tell_waiting(gang)
         return changed
 
     def _step(self, key: GangKey, gang: _Gang) -> None:
@@ -160,6 +170,7 @@ class Gangs:
                     raise answer
                 else:
                     gang.opened.add(uid_of(pod))
+                    self._tell(pod, EventReason.GANG_OPENED, f"the pods of all {gang.size} tasks may go to their nodes")
                     gang.gated.discard(uid)
                     gang.leaving.discard(uid)
             gang.fault = faults[0] if faults else ""
@@ -198,6 +209,11 @@ class Gangs:
             return GateWait(kept, GateTrouble.SPLIT if gang.has_begun else GateTrouble.KEPT)
         return GateWait("waits for the tasks that start with it")
 
+    def _tell_waiting(self, gang: _Gang) -> None:
+        for uid in sorted(gang.gated):
+            if (wait := self.wait_of(uid, gang.pods[uid])) is not None:
+                self._tell(gang.pods[uid], EventReason.GANG_WAITING, wait.message)
+
     def give_up(self, pod: Object) -> None:
         """A pod that has its gate is about to be refused: its gang must not be opened meanwhile."""
         key = _key_of(pod)
@@ -206,10 +222,18 @@ class Gangs:
 
     async def aclose(self) -> None:
         """End what is under way."""
+        for gang in self._gangs.values():
+            _cancel(gang)
         works = [gang.opening for gang in self._gangs.values() if gang.opening is not None]
         for work in works:
             work.cancel()
         await asyncio.gather(*works, return_exceptions=True)
+
+
+def _cancel(gang: _Gang) -> None:
+    if gang.late is not None:
+        gang.late.cancel()
+        gang.late = None
 
 
 def _key_of(pod: Object) -> GangKey | None:

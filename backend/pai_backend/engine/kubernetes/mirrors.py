@@ -31,8 +31,11 @@ EVENTS_MAX: Final = 20  # of one pod; a kubelet counts repetitions in one object
 
 
 _UNREAD: Final = ("Scheduled", "Created", "Started", "Killing")
-"""Reasons of most events of pods that go well, of which nothing is read: they are not sent."""
-_EVENTS_READ: Final = ",".join(["involvedObject.kind=Pod", *(f"reason!={each}" for each in _UNREAD)])
+"""Reasons of most events of pods that go well, of which nothing is read: they are not sent. Nor are
+our own (``pod_events``), of which the server takes the reporting controller for the source."""
+_EVENTS_READ: Final = ",".join(
+    ["involvedObject.kind=Pod", f"source!={naming.MANAGER}", *(f"reason!={each}" for each in _UNREAD)]
+)
 _SLIM: Final[dict[str, Slim]] = {"nodes": slim_node}
 NODES_ALONE: Final = (Resource("nodes", NODES),)
 

@@ -6,7 +6,8 @@ feature discovery and AMD's node labeller for the labels of GPUs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
@@ -30,6 +31,9 @@ GPU_COUNT: Final = naming.PREFIX + "gpu-count"
 PRODUCTS: Final = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
 MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of each
 UNNAMED: Final = "GPU"
+INDEXES: Final = 1000
+"""Devices of a further type have numbers of their own: those of the second in ``gpus.resources`` begin at 2000. So what
+one type loses does not move the numbers of another one, by which cells know devices."""
 
 TOLD_OTHERWISE: Final = frozenset(
     {"node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
@@ -61,8 +65,9 @@ def node_of(
         cpus, others_cpus = _shared(room, held, "cpu", Decimal(1), Decimal(str(reading.spare_cpus)))
         memory_mb, others_memory_mb = _shared(room, held, "memory", _MIB, Decimal(reading.spare_memory_mb))
         devices = _gpus(found, room, gpus, reading)
-        by_plugin = devices and gpus.by == "device-plugin"
-        others_gpus = int(held.get(gpus.resource_of(devices[0].type), 0)) if by_plugin else 0
+        others = Others(cpus=others_cpus, memory_mb=others_memory_mb)
+        if gpus.by == "device-plugin":
+            others = others.model_copy(update=_held_gpus(devices, held, gpus))
         return Node(
             name=name,
             address=address,
@@ -70,7 +75,7 @@ def node_of(
             cpus=cpus,
             memory_mb=memory_mb,
             gpus=devices,
-            others=Others(cpus=others_cpus, memory_mb=others_memory_mb, gpus=min(others_gpus, len(devices))),
+            others=others,
             ready=condition.true,
             reason="" if condition.true else _why(condition),
             schedulable=spec.get("unschedulable") is not True,
@@ -121,9 +126,34 @@ def _gpus(found: Object, room: Object, gpus: PodGpuSettings, reading: NodeReadin
         count = int(quantity(room.get(gpus.resource_of(type_), "0")))
     else:
         count = int(labels.get(GPU_COUNT, "0"))
-    memory = labels.get(MEMORY, "0")
-    memory_mb = int(memory) if memory.isascii() and memory.isdigit() else 0
-    return tuple(Gpu(index=index, type=type_, memory_mb=memory_mb) for index in range(count))
+    memory_mb = _whole(labels.get(MEMORY, "0"))
+    devices = [Gpu(index=index, type=type_, memory_mb=memory_mb) for index in range(count)]
+    if gpus.by == "device-plugin":
+        devices += _further(room, gpus, type_, labels)
+    return tuple(devices)
+
+
+def _further(room: Object, gpus: PodGpuSettings, type_: str, labels: Mapping[str, str]) -> Iterator[Gpu]:
+    """Devices of other types than the node's own: slices of GPUs, GPUs that are shared, GPUs of another vendor."""
+    seen = {gpus.resource_of(type_)}
+    for number, (kind, resource) in enumerate(gpus.resources.items(), 1):
+        if kind == type_ or resource in seen:
+            continue
+        seen.add(resource)
+        memory_mb = _whole(labels.get(f"{resource}.memory", "0"))
+        for index in range(min(int(quantity(room.get(resource, "0"))), INDEXES)):
+            yield Gpu(index=number * INDEXES + index, type=kind, memory_mb=memory_mb)
+
+
+def _held_gpus(devices: Sequence[Gpu], held: Mapping[str, Decimal], gpus: PodGpuSettings) -> dict[str, object]:
+    """How many of these devices others hold, and of a node with several types how many of each."""
+    there = Counter(gpu.type for gpu in devices)
+    by_type = {kind: min(count, int(held.get(gpus.resource_of(kind), 0))) for kind, count in there.items()}
+    return {"gpus": sum(by_type.values()), "by_type": by_type if len(by_type) > 1 else {}}
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _taints(spec: Object, tolerations: Sequence[Toleration]) -> tuple[Taint, ...]:

@@ -19,6 +19,7 @@ class ResourceKind(StrEnum):
     EVENT = "api/v1 events"
     NETWORK_POLICY = "apis/networking.k8s.io/v1 networkpolicies"
     POD = "api/v1 pods"
+    POD_EVENT = "apis/events.k8s.io/v1 events"
     POD_METRICS = "apis/metrics.k8s.io/v1beta1 pods"
     SECRET = "api/v1 secrets"
     SERVICE = "api/v1 services"

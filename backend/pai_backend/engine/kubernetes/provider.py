@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pai_backend.engine.providers import EngineProvider, Host
+from pai_backend.model.pod_settings import PodSettings
 
 if TYPE_CHECKING:
     from pai_backend.engine.kubernetes.engine import KubernetesEngine
@@ -26,6 +27,11 @@ class KubernetesProvider(EngineProvider):
     def can_stage(self, settings: Any) -> bool:
         """With an image that fetches them."""
         return bool(settings.kubernetes.pods.inputs_image)
+
+    def pods(self, settings: Any) -> PodSettings:
+        """As configured."""
+        pods: PodSettings = settings.kubernetes.pods
+        return pods
 
     def engine(self, host: Host) -> KubernetesEngine:
         """Keys: those of ``kubernetes``. A backend starts while its cluster is away."""

@@ -22,7 +22,7 @@ from pai_backend.engine.kubernetes.pods.owner import PodOwner, owned
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import is_alone, login_secret, mark_secret, task_secret
 from pai_backend.engine.kubernetes.policies import Policies
-from pai_backend.engine.kubernetes.status.refusals import start_error
+from pai_backend.engine.kubernetes.status.refusals import missing_choice, start_error
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import TaskPlan
@@ -69,7 +69,9 @@ class Starter:
         policies: Policies,
         has_node: Callable[[str], bool] = lambda name: False,
         gates: GateSupport | None = None,
+        made: Callable[[TaskPlan, Object], None] = lambda plan, pod: None,
     ) -> None:
+        """``made`` is called with each pod that this makes."""
         self._calls = calls
         self._places = places
         self._instance = instance
@@ -77,6 +79,7 @@ class Starter:
         self._policies = policies
         self._has_node = has_node
         self._gates = gates or GateSupport()
+        self._made = made
 
     async def start(self, plan: TaskPlan) -> Marks | None:
         """Make the task's pod unless its uid was ever started or stopped.
@@ -98,7 +101,7 @@ class Starter:
                 login = login_secret(plan, owner)
                 if is_alone(plan):
                     pod, login = owned(pod, made.secret), login and owned(login, made.secret)
-                await self._make_pod(pod, login, trouble)
+                await self._make_pod(plan, pod, login, trouble)
         except RequestRefused as refused:
             raise await self._explained(refused) from None
         return made.marks
@@ -109,10 +112,19 @@ class Starter:
         Of a plan that cannot be built a Secret without it is made: what is shared goes by the marks of its tasks.
         """
         try:
-            return build_pod(plan, owner, self._settings, plan.tolerations), task_secret(plan, owner, self._settings)
+            pod = build_pod(plan, owner, self._settings, plan.tolerations)
+            secret = task_secret(plan, owner, self._settings)
+            await self._check_pull_secrets(plan)
+            return pod, secret
         except StartRefused:
             await self._make_secret(mark_secret(plan, owner))
             raise
+
+    async def _check_pull_secrets(self, plan: TaskPlan) -> None:
+        """Refuse a Secret that is not there: its kubelet would fetch the image without. Raises StartForbidden."""
+        for name in plan.pods.image_pull_secrets:
+            if await find(self._calls, self._places.one(ResourceKind.SECRET, name)) is None:
+                raise missing_choice(f"there is no Secret {name} in the namespace {self._places.namespace}")
 
     async def _explained(self, refused: RequestRefused) -> EngineError:
         """What a refusal means. Of a namespace that is not there a server may say as well that it is forbidden."""
@@ -176,7 +188,7 @@ class Starter:
         there = await find(self._calls, self._places.one(ResourceKind.POD, name)) is not None
         return there or await had_pod(self._calls, self._places, name)
 
-    async def _make_pod(self, pod: Object, login: Object | None, trouble: BaseException | None) -> None:
+    async def _make_pod(self, plan: TaskPlan, pod: Object, login: Object | None, trouble: BaseException | None) -> None:
         """Make the pod once everything else is there; ``trouble`` is what came of making what its attempt shares.
 
         The Secret stays when that is refused for good: forgetting the task marks it, and an attempt is removed by its
@@ -187,9 +199,11 @@ class Starter:
                 raise trouble
             await self._make_all([login])
             with contextlib.suppress(AlreadyExists):  # another controller has started it meanwhile
-                self._gates.check(pod, await self._calls.create(self._places.all(ResourceKind.POD), pod))
+                made = await self._calls.create(self._places.all(ResourceKind.POD), pod)
+                self._gates.check(pod, made)
+                self._made(plan, made)
         except RequestRefused as refused:
-            raise start_error(refused) from None
+            raise start_error(refused, plan.pods.names) from None
 
     async def _make_all(self, bodies: Sequence[Object | None]) -> None:
         """Make objects that may be there already, by an earlier try or for another task of the attempt."""

@@ -31,6 +31,7 @@ from pai_backend.engine.kubernetes.mirrors import Mirrors
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
 from pai_backend.engine.kubernetes.other_pods import OTHER_PODS
 from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
+from pai_backend.engine.kubernetes.pod_events import EventReason, Tell
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.engine.kubernetes.status.task import Around, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import part
@@ -72,6 +73,7 @@ class PodWatcher:
         look: LookInside,
         keep_log: KeepLog,
         hosts: HostsKeeper,
+        tell_event: Tell,
     ) -> None:
         self._calls = calls
         self._mirrors = mirrors
@@ -80,9 +82,10 @@ class PodWatcher:
         self._look = look
         self._keep_log = keep_log
         self._hosts = hosts
+        self._tell_event = tell_event
         self._late = LatePods(calls)
         self._wake = asyncio.Event()
-        self._gangs = Gangs(calls, nodes.lacks, self._wake.set)
+        self._gangs = Gangs(calls, nodes.lacks, self._wake.set, tell_event)
         self._tasks: dict[TaskUid, _Known] = {}
         self._ended: dict[TaskUid, TaskExit] = {}  # told to have ended, whatever comes later
         self._forgotten: set[TaskUid] = set()
@@ -419,6 +422,7 @@ class PodWatcher:
             }
             try:
                 known.pod = slim_pod(await self._calls.patch(path, {"metadata": about}, Patch.MERGE))
+                self._tell_event(known.pod, EventReason.GIVEN_UP, seen.exit.message)
                 await self._calls.delete(path, uid=uid_of(known.pod), grace_s=KEPT_GRACE_S)
             except (ApiConflict, ApiNotFound):
                 self._read_at(uid, self._calls.now() + AGAIN)  # it is no longer as it was read: the mirror will say how

@@ -4,6 +4,6 @@
 task, ``agent`` the SSH servers of the tasks. Whatever must survive a crash is a file below the
 engine's root; no fact lives only in memory. ``layout`` lists the files, start reading there.
 
-``shim``, ``layout``, ``records`` and ``processes`` run inside the shim, 500 times at once: they import
+``shim``, ``layout`` and ``processes`` run inside the shim, 500 times at once: they import
 only small modules of the standard library, and this file imports nothing at all (a test holds that).
 """

@@ -18,9 +18,8 @@ from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.account import SystemAccount
 from pai_backend.engine.local.builder import replace_file
-from pai_backend.engine.local.layout import HANDOVER_S, take_lock
+from pai_backend.engine.local.layout import HANDOVER_S, sync_directory, take_lock
 from pai_backend.engine.local.owners import take_over
-from pai_backend.engine.local.records import sync_directory
 
 Prepare = Callable[[str, int, int], None]
 """Makes places for files of a user's tasks, given user name, uid and gid of their account. Raises OSError."""

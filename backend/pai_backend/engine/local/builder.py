@@ -1,6 +1,6 @@
 """Making a task's directory so that it appears whole or not at all.
 
-Whole is not yet durable: callers that rely on that call ``records.make_durable``. A start does so while
+Whole is not yet durable: callers that rely on that call ``layout.make_durable``. A start does so while
 the shim's interpreter comes up, and the shim does so again before it executes anything: six flushes
 one after the other would be most of a start on a busy disk (measured: 100 of 156 ms).
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pai_backend.engine import debugger
 from pai_backend.engine.base import TaskPlan
-from pai_backend.engine.local import layout, records, simulated_smi
+from pai_backend.engine.local import layout, simulated_smi
 from pai_backend.engine.local.account import SystemAccount
 from pai_backend.engine.local.environment import task_environment
 from pai_backend.engine.local.interpreter import Interpreter
@@ -119,7 +119,7 @@ class Draft:
         _write(self.path / layout.PLAN, _plan_text(plan, account, contained=contained))
         if plan.task_record:
             _write(self.path / layout.RECORD, plan.task_record.encode())
-        _write(self.path / layout.RESERVE, bytes(records.RESERVE_BYTES))
+        _write(self.path / layout.RESERVE, bytes(layout.RESERVE_BYTES))
 
     def write_stage(self, plan: TaskPlan, outputs: tuple[str, ...]) -> None:
         """What is fetched before the command runs, and the outputs that are made then."""
@@ -151,10 +151,10 @@ def _link_storages(folder: Path, plan: TaskPlan) -> None:
 def build_tombstone(directory: Path, *, reason: str, message: str, causer: str, unexplained: bool = False) -> bool:
     """Make the directory of a task that ended without ever beginning, durably; False when it is there already."""
     with Draft(directory) as draft:
-        records.write_exit(str(draft.path), reason=reason, message=message, causer=causer, unexplained=unexplained)
+        layout.write_exit(str(draft.path), reason=reason, message=message, causer=causer, unexplained=unexplained)
         if not draft.publish():
             return False
-        records.sync_directory(str(directory.parent))
+        layout.sync_directory(str(directory.parent))
     return True
 
 

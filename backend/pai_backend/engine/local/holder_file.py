@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.holding import EngineHolder
-from pai_backend.engine.local import layout, records
+from pai_backend.engine.local import layout
 from pai_backend.engine.local.builder import replace_file
 from pai_backend.engine.local.layout import HANDOVER_S, take_lock
 
@@ -53,7 +53,7 @@ class HolderFile:
             made = change(found)
             replace_file(self._path, made.model_dump_json().encode())
             if found is None or found.identity != made.identity:  # heartbeats need not survive a power cut
-                records.sync_directory(str(self._path.parent))
+                layout.sync_directory(str(self._path.parent))
             return made
         except OSError as error:
             raise EngineError(f"{self._path} cannot be written: {error.strerror or error}") from None

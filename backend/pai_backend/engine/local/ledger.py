@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_backend.engine.base import EngineError, Records, StartRefused, TaskPlan, TaskSeen, TaskState
-from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local import layout, processes
 from pai_backend.engine.local.account import by_record
 from pai_backend.engine.local.accounts import SystemAccounts
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
@@ -128,7 +128,7 @@ class TaskDirectories:
                 return existing.parent.name == layout.TASKS
             self.spawn(plan.uid)
             with suppress(FileNotFoundError):  # a stop came first, or it has ended and is forgotten already
-                records.make_durable(str(self.live(plan.uid)))
+                layout.make_durable(str(self.live(plan.uid)))
             return True
         except ValueError as exc:
             raise StartRefused(f"task {plan.uid} cannot be started: {exc}") from exc
@@ -236,7 +236,7 @@ class TaskDirectories:
             return seen
         if (directory / layout.STOP).exists():
             return self._settle(seen, "stopped", "stopped on request; what kept the task was killed", Causer.USER)
-        same = started.get(records.LIFE) == processes.machine_life()
+        same = started.get(layout.LIFE) == processes.machine_life()
         message = "the process that kept the task was killed" if same else "the machine restarted"
         return self._settle(seen, "lost", message, unexplained=same)
 
@@ -286,7 +286,7 @@ class TaskDirectories:
                 ended = _exit_now(reason, message, causer, unexplained=unexplained)
                 try:
                     who = causer.value
-                    records.write_exit(
+                    layout.write_exit(
                         str(directory), reason=reason, message=message, causer=who, unexplained=unexplained
                     )
                 except OSError as exc:
@@ -323,7 +323,7 @@ class TaskDirectories:
                 file.write(str(grace_ms))
                 file.flush()
                 os.fsync(file.fileno())
-            records.sync_directory(str(directory))
+            layout.sync_directory(str(directory))
         except OSError as exc:
             if exc.errno in NO_ROOM:  # it may be this task that fills the disk; that it was asked is written later
                 layout.send_line(_control(directory), f"stop {grace_ms}")
@@ -339,7 +339,7 @@ class TaskDirectories:
                 if (directory / layout.STAGING).exists():
                     self._kill(uid)
                 message = "stopped before it started"
-                records.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
+                layout.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
 
     def _kill(self, uid: TaskUid) -> bool:
         """End all processes of a task that nothing keeps; False when some could not be killed. Blocks."""
@@ -359,7 +359,7 @@ class TaskDirectories:
             del self._stopping[uid]
             started = read_record(self.live(uid) / layout.STARTED) or {}
             keeper = int(started.get("pid", 0))
-            if keeper and started.get(records.LIFE) == processes.machine_life():
+            if keeper and started.get(layout.LIFE) == processes.machine_life():
                 processes.send((keeper, processes.start_time(keeper)), signal.SIGKILL)
             self._kill(uid)
 
@@ -400,7 +400,7 @@ class TaskDirectories:
             self._stopping.pop(uid, None)
             done = self.root / layout.DONE / uid
             os.rename(directory, done)
-            records.sync_directory(str(self.root / layout.DONE))
+            layout.sync_directory(str(self.root / layout.DONE))
             if kept:
                 self._release(uid)
             self._groups().remove(uid)
@@ -423,8 +423,8 @@ def read_exit(directory: Path) -> TaskExit | None:
     if record is None:
         return None
     at = datetime.fromtimestamp(float(str(record.pop("at"))), UTC)
-    record.pop(records.KEPT, None)
-    record["unexplained"] = bool(record.pop(records.UNEXPLAINED, 0))
+    record.pop(layout.KEPT, None)
+    record["unexplained"] = bool(record.pop(layout.UNEXPLAINED, 0))
     return TaskExit.model_validate({**record, "at": at})
 
 

@@ -13,7 +13,7 @@ from pai_backend.engine.providers import EngineProvider, Host
 if TYPE_CHECKING:
     from pai_backend.engine.local.control_groups import ControlGroups
     from pai_backend.engine.local.engine import LocalEngine
-    from pai_backend.engine.local.retention import Folder
+    from pai_backend.engine.local.retention import TaskFolders
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class LocalProvider(EngineProvider):
         path: Path = settings.data_dir / "engine"
         return path
 
-    def finished(self, settings: Any) -> Folder:
+    def finished(self, settings: Any) -> TaskFolders:
         """The tasks' own directories."""
         from pai_backend.engine.local.retention import done_folder
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.layout import take_lock
-from pai_backend.engine.local.records import KEPT
+from pai_backend.engine.local.layout import KEPT, take_lock
 from pai_backend.engine.local.shim import container_folder
 
 

@@ -65,7 +65,7 @@ def expired(found: Sequence[Finished], keep: KeepRule, now: float) -> list[Finis
 
 
 @dataclass(frozen=True)
-class Folder:
+class TaskFolders:
     """Directories of tasks, one each: what tells that a task is finished, and what of it is never removed."""
 
     path: Path
@@ -74,15 +74,15 @@ class Folder:
     stays: frozenset[str] = frozenset()
 
 
-def done_folder(root: Path) -> Folder:
+def done_folder(root: Path) -> TaskFolders:
     """That of a local engine's root."""
-    return Folder(root / layout.DONE, layout.EXIT, STAYS)
+    return TaskFolders(root / layout.DONE, layout.EXIT, STAYS)
 
 
 class FolderRetention:
     """Of one folder. :meth:`sweep` blocks on the disk."""
 
-    def __init__(self, folder: Folder, keep: KeepRule) -> None:
+    def __init__(self, folder: TaskFolders, keep: KeepRule) -> None:
         self._folder = folder
         self._keep = keep
         self._sizes: dict[str, int] = {}  # of tasks that are over: their files no longer change

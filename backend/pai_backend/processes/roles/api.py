@@ -26,7 +26,7 @@ from pai_backend.api.context import ApiContext, CellRules, PublicAddress, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.services.login_starts import follow_login_starts
 from pai_backend.api.starting import StartingDelegate, starting_application
-from pai_backend.api.tls import Certificate, CertificateError
+from pai_backend.api.tls import CertificateError, ServerCertificate
 from pai_backend.api.wire import Check
 from pai_backend.auth.accounts import Accounts
 from pai_backend.auth.identity import Identity
@@ -34,8 +34,9 @@ from pai_backend.auth.jupyterhub import HubApi
 from pai_backend.auth.limits import RateLimits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
+from pai_backend.config.api import ApiSettings
 from pai_backend.config.queue_policy import policy_of
-from pai_backend.config.settings import ApiSettings, ProcessRole, Settings
+from pai_backend.config.settings import ProcessRole, Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.images import ImageRule
 from pai_backend.model.account import Account
@@ -179,6 +180,7 @@ async def _context(
         checks=lambda: _checks(components, store),
         files=files,
         can_stage=components.provider.can_stage(components.settings),
+        pods=components.provider.pods(components.settings),
         default_fs_uri=components.settings.default_fs_uri,
         troubles=lambda: components.engine().troubles() if _hears_of_nodes(components) else (),
         silences=lambda nodes: components.engine().silences(nodes),
@@ -279,12 +281,12 @@ def _listen(settings: Settings) -> socket.socket:
         raise RoleError(f"api.port: cannot listen on {host}:{port}: {error.strerror}") from None
 
 
-def _certificate(settings: Settings) -> Certificate | None:
+def _certificate(settings: Settings) -> ServerCertificate | None:
     tls = settings.api.tls
     if tls.certificate is None or tls.key is None:
         return None
     try:
-        return Certificate(tls.certificate, tls.key)
+        return ServerCertificate(tls.certificate, tls.key)
     except CertificateError as error:
         raise RoleError(str(error)) from None
 

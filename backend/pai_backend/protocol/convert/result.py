@@ -9,7 +9,7 @@ from pai_backend.model.spec import DocumentWarning
 from pai_backend.model.text import NO_TEXT, Text
 from pai_backend.protocol.document import read_document
 from pai_backend.protocol.fields import Path
-from pai_backend.protocol.position import path_text
+from pai_backend.protocol.tree import path_text
 
 
 @dataclass(frozen=True)

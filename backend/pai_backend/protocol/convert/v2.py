@@ -20,7 +20,7 @@ from pai_backend.protocol.convert.source import command_of, directories_of, note
 from pai_backend.protocol.convert.yaml_text import dumped
 from pai_backend.protocol.document import Document
 from pai_backend.protocol.own_fields import IN_V1, KEY, written_fields
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.tree import shown
 from pai_backend.protocol.v1 import UNKNOWN_FIELDS
 
 UNLIMITED: Final = 2**31 - 1

@@ -12,12 +12,13 @@ from itertools import islice
 import yaml
 
 from pai_backend.model.errors import Fault
+from pai_backend.model.text import Text
 
 MAX_BYTES = 4 << 20
 """A cluster of 10,000 nodes written out node by node is about 0.5 MiB."""
 MAX_DEPTH = 64
-TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
-LESS_DEEP = "Close brackets, and name types of cells instead."
+TOO_DEEP = Text("nested more than {most} deep", most=MAX_DEPTH)
+LESS_DEEP = Text("Close brackets, and name types of cells instead.")
 MAX_EVENTS = 400_000  # keys, values, beginnings and ends: ten times those of such a cluster
 MAX_REPORTED = 100
 """Faults, and warnings, that are told."""
@@ -73,7 +74,12 @@ def _at(mark: object, message: str, hint: str, path: str = "$") -> Fault:
 def compose(text: str, faults: Faults) -> yaml.MappingNode | None:
     """The document's root mapping, or None with the fault recorded. Aliases are refused: they can be cyclic."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        faults.error((), None, f"the configuration is larger than {MAX_BYTES} bytes", "Leave out inferred children.")
+        faults.error(
+            (),
+            None,
+            Text("the configuration is larger than {most} bytes", most=MAX_BYTES),
+            Text("Leave out inferred children."),
+        )
         return None
     try:
         if not _can_be_composed(text, faults):
@@ -87,10 +93,16 @@ def compose(text: str, faults: Faults) -> yaml.MappingNode | None:
         ):  # libyaml 0.2.6 gives up before it says of any bracket that it was opened
             faults.errors.append(_at(mark, TOO_DEEP, LESS_DEEP))
             return None
-        faults.errors.append(_at(mark, f"this is not YAML: {problem}", "Check indentation, colons and quotes here."))
+        faults.errors.append(
+            _at(
+                mark,
+                Text("this is not YAML: {problem}", problem=problem),
+                Text("Check indentation, colons and quotes here."),
+            )
+        )
         return None
     if not isinstance(root, yaml.MappingNode):
-        faults.error((), root, "the configuration must be a mapping", "Start with `physicalCluster:`.")
+        faults.error((), root, Text("the configuration must be a mapping"), Text("Start with `physicalCluster:`."))
         return None
     return root
 
@@ -102,13 +114,17 @@ def _can_be_composed(text: str, faults: Faults) -> bool:
     """
     if directive := _DIRECTIVE.search(text):  # the time for many of them grows with their square, too
         line = text.count("\n", 0, directive.end()) + 1
-        hint = "Leave the line out; indent a text that begins with %."
-        faults.errors.append(Fault(path="$", message="directives (%) are not supported here", line=line, hint=hint))
+        hint = Text("Leave the line out; indent a text that begins with %.")
+        faults.errors.append(
+            Fault(path="$", message=Text("directives (%) are not supported here"), line=line, hint=hint)
+        )
         return False
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
         if isinstance(event, yaml.AliasEvent):
-            faults.errors.append(_at(event.start_mark, "aliases are not supported here", "Write the cells out."))
+            faults.errors.append(
+                _at(event.start_mark, Text("aliases are not supported here"), Text("Write the cells out."))
+            )
             return False
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
@@ -118,8 +134,8 @@ def _can_be_composed(text: str, faults: Faults) -> bool:
             faults.errors.append(_at(event.start_mark, TOO_DEEP, LESS_DEEP))
             return False
         if count > MAX_EVENTS:
-            message = f"the configuration has more than {MAX_EVENTS} keys and values"
-            faults.error((), None, message, "Leave out inferred children.")
+            message = Text("the configuration has more than {most} keys and values", most=MAX_EVENTS)
+            faults.error((), None, message, Text("Leave out inferred children."))
             return False
     return True
 
@@ -130,9 +146,9 @@ def members(node: yaml.MappingNode, path: Path, faults: Faults) -> dict[str, yam
     for key, value in node.value:
         name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
         if not name:
-            faults.error(path, key, "a key must be a plain word", "Use a word as key.")
+            faults.error(path, key, Text("a key must be a plain word"), Text("Use a word as key."))
         elif name in found:
-            faults.error((*path, name), key, f"{name} is given twice", "Keep one of the two.")
+            faults.error((*path, name), key, Text("{name} is given twice", name=name), Text("Keep one of the two."))
         else:
             found[name] = value
     return found
@@ -143,12 +159,17 @@ def mapping(node: yaml.Node | None, path: Path, faults: Faults, known: tuple[str
     if is_null(node) or node is None:
         return {}
     if not isinstance(node, yaml.MappingNode):
-        faults.error(path, node, "a mapping is expected here", "Write `key: value` lines.")
+        faults.error(path, node, Text("a mapping is expected here"), Text("Write `key: value` lines."))
         return {}
     found = members(node, path, faults)
     for name in found:
         if known and name not in known:
-            faults.warn((*path, name), found[name], f"unknown key {name}", f"Known here: {', '.join(known)}.")
+            faults.warn(
+                (*path, name),
+                found[name],
+                Text("unknown key {name}", name=name),
+                Text("Known here: {names}.", names=", ".join(known)),
+            )
     return found
 
 
@@ -157,7 +178,7 @@ def sequence(node: yaml.Node | None, path: Path, faults: Faults) -> Iterator[tup
     if node is None or is_null(node):
         return
     if not isinstance(node, yaml.SequenceNode):
-        faults.error(path, node, "a list is expected here", "Write one `- ` line an item.")
+        faults.error(path, node, Text("a list is expected here"), Text("Write one `- ` line an item."))
         return
     for index, item in enumerate(node.value):
         yield (*path, index), item
@@ -167,10 +188,10 @@ def text(node: yaml.Node | None, path: Path, faults: Faults, *, needed: bool = F
     """A scalar as written; "" when absent. Numbers are taken as text, since addresses are written either way."""
     if node is None or is_null(node):
         if needed:
-            faults.error(path, node, f"{path[-1]} is missing", "Add it.")
+            faults.error(path, node, Text("{key} is missing", key=path[-1]), Text("Add it."))
         return ""
     if not isinstance(node, yaml.ScalarNode):
-        faults.error(path, node, "a plain value is expected here", "Write a word or a number.")
+        faults.error(path, node, Text("a plain value is expected here"), Text("Write a word or a number."))
         return ""
     return str(node.value)
 
@@ -179,11 +200,21 @@ def number(node: yaml.Node | None, path: Path, faults: Faults, *, least: int, de
     """An integer of at least ``least``; ``default`` when absent, a fault when there is none."""
     if node is None or is_null(node):
         if default is None:
-            faults.error(path, node, f"{path[-1]} is missing", f"Give a number of at least {least}.")
+            faults.error(
+                path,
+                node,
+                Text("{key} is missing", key=path[-1]),
+                Text("Give a number of at least {least}.", least=least),
+            )
         return least if default is None else default
     value = _integer(node)
     if value is None or value < least:
-        faults.error(path, node, f"{path[-1]} must be a whole number of at least {least}", "Correct the number.")
+        faults.error(
+            path,
+            node,
+            Text("{key} must be a whole number of at least {least}", key=path[-1], least=least),
+            Text("Correct the number."),
+        )
         return least
     return value
 
@@ -194,7 +225,7 @@ def flag(node: yaml.Node | None, path: Path, faults: Faults) -> bool:
         return False
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:bool":
         return str(node.value).lower() in ("true", "yes", "on")
-    faults.error(path, node, f"{path[-1]} must be true or false", "Write `true` or leave it out.")
+    faults.error(path, node, Text("{key} must be true or false", key=path[-1]), Text("Write `true` or leave it out."))
     return False
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import yaml
 
 from pai_backend.model.errors import DocumentError
+from pai_backend.model.text import Text
 from pai_backend.scheduling.config import document
 from pai_backend.scheduling.config.document import Faults, Path, TooManyFaults
 from pai_backend.scheduling.config.model import CellSpec, CellType, ClusterConfig, Quota, VirtualCluster
@@ -40,17 +41,24 @@ def unwrapped(root: yaml.MappingNode, text: str, faults: Faults) -> yaml.Mapping
     outer = document.mapping(root, (), faults)
     path: Path = (KEY, "config")
     if "physicalCluster" in outer:
-        faults.error((KEY,), outer[KEY], f"{KEY} and physicalCluster are both given", "Keep one of the two.")
+        faults.error(
+            (KEY,), outer[KEY], Text("{key} and physicalCluster are both given", key=KEY), Text("Keep one of the two.")
+        )
         return None
     for name in outer:
         if name != KEY:
-            faults.warn((name,), outer[name], f"{name} means nothing here", f"Only {KEY} is read of such a file.")
+            faults.warn(
+                (name,),
+                outer[name],
+                Text("{name} means nothing here", name=name),
+                Text("Only {key} is read of such a file.", key=KEY),
+            )
     inner = document.mapping(outer[KEY], (KEY,), faults, ("config",)).get("config")
     if isinstance(inner, yaml.MappingNode):
         return inner
     if not isinstance(inner, yaml.ScalarNode) or inner.style != _BLOCK:
-        hint = "Write `config: |` and the configuration below it, further to the right."
-        faults.error(path, inner or outer[KEY], f"{KEY} has no config", hint)
+        hint = Text("Write `config: |` and the configuration below it, further to the right.")
+        faults.error(path, inner or outer[KEY], Text("{key} has no config", key=KEY), hint)
         return None
     lines = _LINE.findall(text)
     first, end = inner.start_mark.line + 1, inner.end_mark.line
@@ -84,8 +92,8 @@ class PhysicalReader:
             more = check_chain(self.types, top, where, (*here, "cellType"), self.faults) if top else 0
             leaves += more
             if leaves > MAX_LEAVES:
-                message = f"this cell and those before it have {leaves} leaves"
-                self.faults.error(here, entry, message, f"At most {MAX_LEAVES} in the whole cluster.")
+                message = Text("this cell and those before it have {leaves} leaves", leaves=leaves)
+                self.faults.error(here, entry, message, Text("At most {most} in the whole cluster.", most=MAX_LEAVES))
                 break
             if more:
                 cells.append(self._cell(entry, here, top, top, int(here[-1]), ""))
@@ -99,7 +107,12 @@ class PhysicalReader:
         address = given or str(number)
         stated = document.text(found.get("cellType"), (*path, "cellType"), self.faults)
         if stated and stated != kind:
-            self.faults.error((*path, "cellType"), found["cellType"], f"this cell is a {kind}", f"Write {kind}.")
+            self.faults.error(
+                (*path, "cellType"),
+                found["cellType"],
+                Text("this cell is a {type}", type=kind),
+                Text("Write {type}.", type=kind),
+            )
         self._pin(found.get("pinnedCellId"), path, chain, kind)
         spec = self.types.get(kind)
         if spec is None:
@@ -109,7 +122,9 @@ class PhysicalReader:
             node, number = address, 0
             self._node(where, path, chain, address, bool(given))
         elif "/" in address:
-            self.faults.error((*path, "cellAddress"), where, "an address may not contain /", "Choose another name.")
+            self.faults.error(
+                (*path, "cellAddress"), where, Text("an address may not contain /"), Text("Choose another name.")
+            )
         children = self._children(found.get("cellChildren"), path, chain, spec, number, node)
         return CellSpec(kind, address, self._id(found, path), children)
 
@@ -120,8 +135,14 @@ class PhysicalReader:
         here = (*path, "cellChildren")
         items: list[tuple[Path, yaml.Node | None]] = list(document.sequence(listed, here, self.faults))
         if items and len(items) != spec.count:
-            message = f"a {spec.name} has {spec.count} children of type {spec.child}, {len(items)} are listed"
-            hint = "List all of them, or none to have them inferred."
+            message = Text(
+                "a {type} has {count} children of type {child}, {listed} are listed",
+                type=spec.name,
+                count=spec.count,
+                child=spec.child,
+                listed=len(items),
+            )
+            hint = Text("List all of them, or none to have them inferred.")
             self.faults.error(here, listed, message, hint)
             return ()
         items = items or [((*here, index), None) for index in range(spec.count)]
@@ -136,33 +157,35 @@ class PhysicalReader:
     def _pin(self, node: yaml.Node | None, path: Path, chain: str, kind: str) -> None:
         name = document.text(node, (*path, "pinnedCellId"), self.faults)
         if name and name in self.pins:
-            message = f"pinnedCellId {name} is on two cells"
-            self.faults.error((*path, "pinnedCellId"), node, message, "Give each pinned cell its own id.")
+            message = Text("pinnedCellId {name} is on two cells", name=name)
+            self.faults.error((*path, "pinnedCellId"), node, message, Text("Give each pinned cell its own id."))
         elif name:
             self.pins[name] = (chain, kind)
 
     def _node(self, where: yaml.Node | None, path: Path, chain: str, address: str, given: bool) -> None:
         place = (*path, "cellAddress")
         if not given:
-            hint = "Add cellAddress with the machine's name."
-            self.faults.error(place, where, "a node-level cell has no address", hint)
+            hint = Text("Add cellAddress with the machine's name.")
+            self.faults.error(place, where, Text("a node-level cell has no address"), hint)
         elif "/" in address:
-            self.faults.error(place, where, "a node's name may not contain /", "Use the machine's name.")
+            self.faults.error(place, where, Text("a node's name may not contain /"), Text("Use the machine's name."))
         elif (chain, address) in self._nodes:
-            message = f"node {address} is twice in chain {chain}"
-            self.faults.error(place, where, message, "Each machine may appear once in a chain.")
+            message = Text("node {address} is twice in chain {chain}", address=address, chain=chain)
+            self.faults.error(place, where, message, Text("Each machine may appear once in a chain."))
             self._twice.add((chain, address))
         self._nodes.add((chain, address))
 
     def _leaf(self, where: yaml.Node | None, path: Path, chain: str, node: str, address: str) -> None:
         place = (*path, "cellAddress")
         if not address.isascii() or not address.isdigit() or len(address) > 9:
-            self.faults.error(place, where, "a leaf's address must be a number", "Write the device's index, as in 0.")
+            self.faults.error(
+                place, where, Text("a leaf's address must be a number"), Text("Write the device's index, as in 0.")
+            )
         elif (chain, node) in self._twice:
             return  # the fault of the node says it all
         elif self._machines.setdefault((node, address), chain) != chain or self._seen_leaf(chain, node, address):
-            message = f"device {address} of node {node} is listed twice"
-            self.faults.error(place, where, message, "Give each device to one cell.")
+            message = Text("device {address} of node {node} is listed twice", address=address, node=node)
+            self.faults.error(place, where, message, Text("Give each device to one cell."))
 
     def _seen_leaf(self, chain: str, node: str, address: str) -> bool:
         key = (chain, f"{node}/{address}")
@@ -189,16 +212,22 @@ def read_config(text: str) -> ClusterConfig:
     Raises :class:`~pai_backend.model.errors.DocumentError` whose ``errors`` list the faults found, 100 at most, each
     with its YAML path, 1-based line and column, and the remedy.
     """
-    faults, config, least = Faults(), None, ""
+    faults, config, too_many = Faults(), None, False
     try:
         whole = document.compose(text, faults)
         root = None if whole is None else unwrapped(whole, text, faults)
         config = None if root is None else _read(root, faults)
     except TooManyFaults:
-        least = "at least "
+        too_many = True
     if config is None or faults.errors:
-        count = f"{least}{len(faults.errors)} fault{'s' if len(faults.errors) > 1 else ''}"
-        message = f"the cluster configuration has {count}: {faults.errors[0].message}"
+        number, fault = len(faults.errors), faults.errors[0].message
+        message = Text("the cluster configuration has {number} faults: {fault}", number=number, fault=fault)
+        if too_many:
+            message = Text(
+                "the cluster configuration has at least {number} faults: {fault}", number=number, fault=fault
+            )
+        elif number == 1:
+            message = Text("the cluster configuration has 1 fault: {fault}", fault=fault)
         raise DocumentError(message, errors=faults.errors)
     return replace(config, warnings=tuple(faults.warnings))
 
@@ -209,7 +238,7 @@ def _read(root: yaml.MappingNode, faults: Faults) -> ClusterConfig:
     section = sections.get("physicalCluster")
     physical = document.mapping(section, path, faults, ("skuTypes", "cellTypes", "physicalCells"))
     if not physical:
-        faults.error(path, section or root, "there is no physicalCluster", "Describe the machines.")
+        faults.error(path, section or root, Text("there is no physicalCluster"), Text("Describe the machines."))
     skus = read_skus(physical.get("skuTypes"), (*path, "skuTypes"), faults)
     types = read_types(physical.get("cellTypes"), (*path, "cellTypes"), faults)
     reader = PhysicalReader(types, faults)
@@ -228,8 +257,8 @@ def _warn_unused_pins(config: ClusterConfig, reader: PhysicalReader, node: yaml.
     taken = {pin for cluster in config.virtual_clusters.values() for pin in cluster.pinned}
     for name in reader.pins:
         if name not in taken:
-            message = f"pinned cell {name} belongs to no virtual cluster"
-            hint = "Name it in a virtual cluster's pinnedCells; until then it is an ordinary cell."
+            message = Text("pinned cell {name} belongs to no virtual cluster", name=name)
+            hint = Text("Name it in a virtual cluster's pinnedCells; until then it is an ordinary cell.")
             faults.warn(("physicalCluster", "physicalCells"), node, message, hint)
 
 
@@ -281,13 +310,22 @@ class _VirtualReader:
         levels = self.chains.get(chain)
         if levels is None:
             have = document.some(self.chains)
-            message = f"{chain} is not the top of any physical cell"
-            self.faults.error((*path, "cellType"), node, message, f"Start with one of: {have}.")
+            message = Text("{chain} is not the top of any physical cell", chain=chain)
+            self.faults.error((*path, "cellType"), node, message, Text("Start with one of: {names}.", names=have))
             return None
         unknown = [step for step in steps if step not in levels]
         if unknown or len(steps) > len(levels) or (at := [levels.index(step) for step in steps]) != sorted(set(at)):
-            message = f"{written} does not go down the chain {chain}" + (f": no {unknown[0]} in it" if unknown else "")
-            self.faults.error((*path, "cellType"), node, message, f"Its levels are {'.'.join(levels)}.")
+            message = Text("{path} does not go down the chain {chain}", path=written, chain=chain)
+            if unknown:
+                message = Text(
+                    "{path} does not go down the chain {chain}: no {type} in it",
+                    path=written,
+                    chain=chain,
+                    type=unknown[0],
+                )
+            self.faults.error(
+                (*path, "cellType"), node, message, Text("Its levels are {levels}.", levels=".".join(levels))
+            )
             return None
         return Quota(chain, kind, number)
 
@@ -297,11 +335,16 @@ class _VirtualReader:
         node = found.get("pinnedCellId", item)
         if name and name not in self.pins:
             have = document.some(self.pins)
-            self.faults.error(path, node, f"no physical cell has pinnedCellId {name}", f"There is: {have}.")
+            self.faults.error(
+                path,
+                node,
+                Text("no physical cell has pinnedCellId {name}", name=name),
+                Text("There is: {names}.", names=have),
+            )
             return ""
         if name and name in self.owner:
-            message = f"pinned cell {name} is already owned by {self.owner[name]}"
-            self.faults.error(path, node, message, "Give it to one virtual cluster, once.")
+            message = Text("pinned cell {name} is already owned by {owner}", name=name, owner=self.owner[name])
+            self.faults.error(path, node, message, Text("Give it to one virtual cluster, once."))
             return ""
         self.owner[name] = cluster
         return name

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import yaml
 
+from pai_backend.model.text import Text
 from pai_backend.scheduling.config import document
 from pai_backend.scheduling.config.document import Faults, Path, some
 from pai_backend.scheduling.config.model import CellSpec, CellType, ClusterConfig, Sku
@@ -38,7 +39,10 @@ def read_types(node: yaml.Node | None, path: Path, faults: Faults) -> dict[str, 
     entries = document.mapping(node, path, faults)
     if len(entries) > MAX_TYPES:
         faults.error(
-            path, node, f"there are {len(entries)} cell types", f"At most {MAX_TYPES}. Describe them by number."
+            path,
+            node,
+            Text("there are {number} cell types", number=len(entries)),
+            Text("At most {most}. Describe them by number.", most=MAX_TYPES),
         )
         return {}
     types = {}
@@ -52,9 +56,16 @@ def read_types(node: yaml.Node | None, path: Path, faults: Faults) -> dict[str, 
     for name, levels in _levels(types).items():
         here, entry = (*path, name), entries[name]
         if levels == 0:
-            faults.error(here, entry, f"cell type {name} contains itself", "Break the cycle of children.")
+            faults.error(
+                here, entry, Text("cell type {name} contains itself", name=name), Text("Break the cycle of children.")
+            )
         elif levels > MAX_LEVELS:
-            faults.error(here, entry, f"cell type {name} has {levels} levels", f"At most {MAX_LEVELS}.")
+            faults.error(
+                here,
+                entry,
+                Text("cell type {name} has {levels} levels", name=name, levels=levels),
+                Text("At most {most}.", most=MAX_LEVELS),
+            )
         else:
             continue
         del types[name]
@@ -91,27 +102,40 @@ def chain_levels(types: dict[str, CellType], top: str) -> list[str]:
 def check_chain(types: dict[str, CellType], top: str, node: yaml.Node, path: Path, faults: Faults) -> int:
     """The leaves of a type that may be the top of a physical tree; 0 for another, with the fault recorded."""
     if top not in types:
-        hint = f"Defined in cellTypes: {document.some(sorted(types))}."
-        faults.error(path, node, f"cell type {top} is not defined", hint)
+        hint = Text("Defined in cellTypes: {names}.", names=document.some(sorted(types)))
+        faults.error(path, node, Text("cell type {type} is not defined", type=top), hint)
         return 0
     levels = chain_levels(types, top)
     marked = [name for name in levels[:-1] if types[name].is_node]
     if len(marked) > 1:
-        hint = f"Leave isNodeLevel on one of {', '.join(marked)}."
-        faults.error(path, node, f"chain {top} has {len(marked)} node levels", hint)
+        hint = Text("Leave isNodeLevel on one of {names}.", names=", ".join(marked))
+        faults.error(path, node, Text("chain {type} has {number} node levels", type=top, number=len(marked)), hint)
         return 0
     if not marked:
         above = [name for name in types if types[name].is_node and top in chain_levels(types, name)[1:]]
-        hint = f"Use {above[0]} or a type above it." if above else "Mark the type that is a machine with isNodeLevel."
-        faults.error(path, node, f"chain {top} has no node level at or below its top", hint)
+        hint = (
+            Text("Use {type} or a type above it.", type=above[0])
+            if above
+            else Text("Mark the type that is a machine with isNodeLevel.")
+        )
+        faults.error(path, node, Text("chain {type} has no node level at or below its top", type=top), hint)
         return 0
     leaves = total = 1
     for name in reversed(levels[:-1]):
         total *= types[name].count
         leaves = total if types[name].is_node else leaves
     if leaves > MAX_LEAVES_PER_NODE or total > MAX_LEAVES:
-        message = f"a cell of type {top} has {total} leaves, {leaves} in a node"
-        faults.error(path, node, message, f"At most {MAX_LEAVES_PER_NODE} in a node and {MAX_LEAVES} in all.")
+        message = Text(
+            "a cell of type {type} has {total} leaves, {leaves} in a node", type=top, total=total, leaves=leaves
+        )
+        faults.error(
+            path,
+            node,
+            message,
+            Text(
+                "At most {most_in_node} in a node and {most} in all.", most_in_node=MAX_LEAVES_PER_NODE, most=MAX_LEAVES
+            ),
+        )
         return 0
     return total
 
@@ -126,16 +150,28 @@ def check_safety(config: ClusterConfig, node: yaml.Node | None, faults: Faults) 
     for chain in config.chains():
         whole, nested = whole_cells(tops[chain], pins)
         for name in nested:
-            message = f"pinned cell {name} lies inside another pinned cell"
-            faults.error(path, node, message, "Pin the outer or the inner one.")
+            message = Text("pinned cell {name} lies inside another pinned cell", name=name)
+            faults.error(path, node, message, Text("Pin the outer or the inner one."))
         available = 0
         for kind in reversed(config.levels(chain)):
             available += whole[kind]
             needed = promised[chain, kind]
             if needed.total() > available:
                 who = some(f"{name} {count}" for name, count in sorted(needed.items()))
-                message = f"chain {chain}: {needed.total()} cells of type {kind} are promised ({who}), {available} left"
-                faults.error(path, node, message, f"Lower the numbers by {needed.total() - available} or add cells.")
+                message = Text(
+                    "chain {chain}: {number} cells of type {type} are promised ({who}), {available} left",
+                    chain=chain,
+                    number=needed.total(),
+                    type=kind,
+                    who=who,
+                    available=available,
+                )
+                faults.error(
+                    path,
+                    node,
+                    message,
+                    Text("Lower the numbers by {number} or add cells.", number=needed.total() - available),
+                )
                 break
             if kind in config.cell_types:
                 available = (available - needed.total()) * config.cell_types[kind].count

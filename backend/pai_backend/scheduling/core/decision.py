@@ -9,6 +9,7 @@ waits in the queue for that place and advances when the decision is applied; Non
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 
 from pai_backend.model.ids import PortLease, TaskUid
@@ -32,6 +33,8 @@ class _Placed:
     holds: Holds = field(default=(), repr=False, compare=False)
     frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
     entry: Entry | None = field(default=None, repr=False, compare=False)
+    stops_by: datetime | None = None
+    """When the entry has to have ended, since it starts only because GPUs that are booked from then on are idle."""
 
 
 @dataclass(frozen=True, slots=True)

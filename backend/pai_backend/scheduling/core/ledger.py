@@ -293,12 +293,12 @@ class Ledger(Places):
         if self.set_broken(name, healthy=healthy, bad_devices=bad_devices):
             self._wrote()
 
-    def upgrade(self) -> tuple[str, ...]:
+    def upgrade(self, but: Callable[[str], bool] = lambda _: False) -> tuple[str, ...]:
         """Give lazily preempted groups their claim on the quota back where there is room; answers which.
 
-        The reference never does this.
+        Those of virtual clusters in ``but`` are left out. The reference never does this.
         """
-        names = upgrade(self)
+        names = upgrade(self, but)
         if names:
             self._wrote()
         return names

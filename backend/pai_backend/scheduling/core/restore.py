@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pai_backend.scheduling.cells.binding import in_use
@@ -252,13 +252,13 @@ def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Quota
 # -- quota that was lost -----------------------------------------------------------------------------------------------
 
 
-def upgrade(trees: Trees) -> tuple[str, ...]:
+def upgrade(trees: Trees, but: Callable[[str], bool]) -> tuple[str, ...]:
     """Names of displaced groups that count on their quota again; oldest first. No other group loses anything.
 
     A group is upgraded as a whole: each of its pods must find a free quota cell that may stand where the pod runs, and
     all promises to others must still hold.
     """
-    found = [held for held in trees.groups.values() if _may_upgrade(held)]
+    found = [held for held in trees.groups.values() if _may_upgrade(held) and not but(held.group.vc)]
     return tuple(held.group.name for held in sorted(found, key=lambda held: held.serial) if claim(trees, held))
 
 

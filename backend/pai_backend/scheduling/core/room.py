@@ -89,8 +89,8 @@ Free = tuple[int, int, int]
 """CPUs, MiB and GPUs that are left of a node. Which GPUs is a matter of cells, and so is their number unless others,
 whom no cell knows, hold some: where they do not there are ``ENOUGH``."""
 ENOUGH = sys.maxsize
-_Size = tuple[int, int, int, Terms]
-"""CPUs, MiB, GPUs and terms of a task."""
+_Size = tuple[int, int, int, Terms, str]
+"""CPUs, MiB, GPUs, terms and type of GPUs of a task."""
 
 
 class Room:
@@ -106,6 +106,7 @@ class Room:
         self._held: dict[TaskUid, tuple[str, Need]] = {}
         self._of_job: dict[JobUid, set[TaskUid]] = {}
         self._used: dict[str, tuple[int, int, int]] = {}
+        self._used_of: dict[tuple[str, str], int] = {}  # GPUs by node and the type that was asked for
         self._shared: set[str] = set()  # nodes of which others hold GPUs
         self._suited: NodeSets[Terms] = NodeSets(self._suits, lambda _: self._nodes)
         self._large: NodeSets[_Size] = NodeSets(self._is_large_enough, lambda size: self._suited.get(size[3]))
@@ -175,9 +176,10 @@ class Room:
         """Where the task holds something, and what."""
         return self._held.get(uid)
 
-    def used(self, name: str) -> Free:
-        """CPUs, MiB and GPUs that tasks hold of a node together."""
-        return self._used.get(name, (0, 0, 0))
+    def used(self, name: str, gpu_type: str | None = None) -> Free:
+        """CPUs, MiB and GPUs that tasks hold of a node together; of GPUs those of a type, if one is given."""
+        cpus, memory_mb, gpus = self._used.get(name, (0, 0, 0))
+        return cpus, memory_mb, gpus if gpu_type is None else self._used_of.get((name, gpu_type), 0)
 
     def node_of(self, uid: TaskUid) -> str | None:
         """Where the task holds something."""
@@ -194,36 +196,43 @@ class Room:
         self.journal.note(self._set, uid, before)
         job = job_of(uid)
         if before is not None:
-            self._count(before[0], -before[1].cpus, -before[1].memory_mb, -before[1].gpus)
+            self._count(*before, -1)
             self._of_job[job].discard(uid)
             if not self._of_job[job]:
                 del self._of_job[job]
         if held is not None:
             self._held[uid] = held
             self._of_job.setdefault(job, set()).add(uid)
-            self._count(held[0], held[1].cpus, held[1].memory_mb, held[1].gpus)
+            self._count(*held, 1)
 
-    def _count(self, node: str, cpus: int, memory_mb: int, gpus: int) -> None:
-        before = self._used.get(node, (0, 0, 0))
-        self._used[node] = (before[0] + cpus, before[1] + memory_mb, before[2] + gpus)
+    def _count(self, node: str, need: Need, sign: int) -> None:
+        cpus, memory_mb, gpus = self._used.get(node, (0, 0, 0))
+        self._used[node] = (cpus + sign * need.cpus, memory_mb + sign * need.memory_mb, gpus + sign * need.gpus)
+        if need.gpus:
+            of_type = node, need.gpu_type
+            self._used_of[of_type] = self._used_of.get(of_type, 0) + sign * need.gpus
         if node in self._nodes:
             self._free.changed(node)
 
-    def free(self, name: str, leaving: Iterable[TaskUid] = ()) -> Free:
-        """What is left of a node, once the tasks in ``leaving`` have left it too."""
-        node, (cpus, memory_mb, gpus) = self._nodes[name], self._used.get(name, (0, 0, 0))
+    def free(self, name: str, leaving: Iterable[TaskUid] = (), gpu_type: str = "") -> Free:
+        """What is left of a node, once the tasks in ``leaving`` have left it too; of GPUs those of a type, where others
+        hold some of a node that has several types.
+        """
+        node = self._nodes[name]
+        is_apart = gpu_type in node.others.by_type
+        cpus, memory_mb, gpus = self.used(name, gpu_type if is_apart else None)
         for uid in leaving:
             held = self._held.get(uid)
             if held is not None and held[0] == name:
                 cpus -= held[1].cpus
                 memory_mb -= held[1].memory_mb
-                gpus -= held[1].gpus
-        most = most_of(node)
+                gpus -= held[1].gpus if not is_apart or held[1].gpu_type == gpu_type else 0
+        most = most_of(node, gpu_type)
         return most[0] - cpus, most[1] - memory_mb, most[2] - gpus
 
     def is_free_for(self, need: Need, name: str) -> bool:
         """Whether the node has the CPU and memory now, may the task use it or not."""
-        return fits(need, self.free(name))
+        return fits(need, self.free(name, gpu_type=need.gpu_type))
 
     def suited(self, need: Need) -> frozenset[str]:
         """Nodes that are ready and that the task may use, whatever room they have."""
@@ -239,21 +248,23 @@ class Room:
 
     def size(self, need: Need) -> _Size:
         """What tells tasks apart that different nodes have room for: GPUs only while others hold some."""
-        return need.cpus, need.memory_mb, need.gpus if self._shared else 0, need.terms
+        gpus, gpu_type = (need.gpus, need.gpu_type) if self._shared else (0, "")
+        return need.cpus, need.memory_mb, gpus, need.terms, gpu_type
 
     def _suits(self, terms: Terms, name: str) -> bool:
         node = self._nodes[name]
         return node.ready and terms.objection(node) is None
 
     def _is_large_enough(self, size: _Size, name: str) -> bool:
-        return all(wanted <= most for wanted, most in zip(size[:3], most_of(self._nodes[name]), strict=True))
+        most = most_of(self._nodes[name], size[4])
+        return all(wanted <= there for wanted, there in zip(size[:3], most, strict=True))
 
     def _has_room(self, size: _Size, name: str) -> bool:
-        return _fit(size[:3], self.free(name))
+        return _fit(size[:3], self.free(name, gpu_type=size[4]))
 
     def that_fit(self, name: str, needs: Sequence[Need], leaving: Iterable[TaskUid] = ()) -> int:
-        """How many of these tasks, from the first on, may use the node and fit there together."""
-        free = self.free(name, leaving)
+        """How many of these tasks of a group, from the first on, may use the node and fit there together."""
+        free = self.free(name, leaving, needs[0].gpu_type if needs else "")
         for count, need in enumerate(needs):
             if not fits(need, free) or name not in self.suited(need):
                 return count
@@ -261,10 +272,14 @@ class Room:
         return len(needs)
 
 
-def most_of(node: Node) -> Free:
-    """What tasks may have of a node together, beside what others hold."""
+def most_of(node: Node, gpu_type: str = "") -> Free:
+    """What tasks may have of a node together, beside what others hold; of GPUs as :meth:`Room.free`."""
     others = node.others
-    gpus = len(node.gpus) - others.gpus if others.gpus else ENOUGH
+    gpus = ENOUGH
+    if others.gpus:
+        is_apart = gpu_type in others.by_type
+        there = sum(gpu.type == gpu_type for gpu in node.gpus) if is_apart else len(node.gpus)
+        gpus = there - others.gpus_of(gpu_type)
     return node.cpus - others.cpus, node.memory_mb - others.memory_mb, gpus
 
 

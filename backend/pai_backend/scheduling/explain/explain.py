@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from pai_backend.model.booking import Booking
 from pai_backend.model.errors import PaiError
-from pai_backend.model.waiting import Basis, CapReached, Cause, Change, ChangeKind, Holder, Lack, LackOf, Told, Waiting
+from pai_backend.model.waiting import (
+    Basis,
+    BookedFor,
+    CapReached,
+    Cause,
+    Change,
+    ChangeKind,
+    Holder,
+    Lack,
+    LackOf,
+    Told,
+    Waiting,
+)
 from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.explain import texts_en, texts_zh
@@ -37,7 +50,7 @@ def changes(queue: Queue, entry: Entry, now: datetime, vcs: Sequence[str] = ()) 
     if not queue.is_settled:
         return ()
     search = _Search(queue, entry, now)
-    found = [*search.anywhere(), *search.types(), *search.clusters(vcs)]
+    found = [*search.shorter(), *search.anywhere(), *search.types(), *search.clusters(vcs)]
     found += sorted(search.less(), key=lambda change: -apply(entry.group, change).leaves)
     return (*found, *search.opportunistic())
 
@@ -48,6 +61,8 @@ def apply(group: Group, change: Change) -> Group:
         return replace(group, leaf_type=change.leaf_type)
     if change.kind is ChangeKind.VC:
         return replace(group, vc=change.vc, pinned_id="")
+    if change.kind is ChangeKind.SHORTER:
+        return group
     if change.kind is ChangeKind.OPPORTUNISTIC:
         return replace(group, priority=OPPORTUNISTIC, pinned_id="")
     if change.kind is ChangeKind.ANYWHERE:
@@ -71,6 +86,13 @@ class _Search:
     entry: Entry
     now: datetime
     tried: int = 0
+
+    def shorter(self) -> Iterator[Change]:
+        """Stopped before the first reservation that it has to leave room for, if none has begun."""
+        begins = [each.booking.begins for each in self.queue.bookings.barring(self.entry, self.now)]
+        left = int((min(begins) - self.now).total_seconds()) // 60 * 60 if begins else 0
+        if left > 0:
+            yield from self._working(Change(kind=ChangeKind.SHORTER, after=left))
 
     def anywhere(self) -> Iterator[Change]:
         """Not within one cell, when one is asked for."""
@@ -129,6 +151,8 @@ class _Search:
             self.tried += 1
             account = "" if change.kind is ChangeKind.VC else self.entry.account
             changed = replace(self.entry, group=apply(self.entry.group, change), account=account)
+            if change.kind is ChangeKind.SHORTER:
+                changed = replace(changed, longest=timedelta(seconds=change.after))
             if starts(self.queue, changed, self.now):
                 yield change
 
@@ -155,6 +179,7 @@ _CAUSES = {
     WaitCode.BEYOND_PRIORITY: Cause.PRIORITY,
     WaitCode.RESERVED: Cause.RESERVED,
     WaitCode.FRAGMENTED: Cause.FRAGMENTED,
+    WaitCode.BOOKED: Cause.BOOKED,
 }
 
 
@@ -178,7 +203,7 @@ def explain(
     if name in queue.claims:
         found = _with_claim(queue, queue.claims[name])
     else:
-        found = _cause(queue, queue.waiting[name].entry, lacks)
+        found = _cause(queue, queue.waiting[name].entry, lacks, now)
     ticket = queue.claims[name].ticket if name in queue.claims else queue.waiting[name]
     position, waiting = standing(queue, ticket.entry)
     is_sure = found.cause is Cause.PREEMPTING
@@ -227,7 +252,7 @@ def _with_claim(queue: Queue, claim: Claim) -> Waiting:
     return _base(claim.ticket.entry.group, cause).model_copy(update={"holders": _holders(queue, way)})
 
 
-def _cause(queue: Queue, entry: Entry, lacks: Lacks) -> Waiting:
+def _cause(queue: Queue, entry: Entry, lacks: Lacks, now: datetime) -> Waiting:
     """The binding constraint of a group that has nothing."""
     base = _base(entry.group, Cause.AHEAD)
     excess = queue.gates.usage.excess(entry)
@@ -236,7 +261,7 @@ def _cause(queue: Queue, entry: Entry, lacks: Lacks) -> Waiting:
     if queue.gates.blocking(entry) is not None:
         return base
     try:
-        decision = queue.decider.decide(entry)
+        decision = queue.decide_entry(entry, now)
     except PaiError:
         return base.model_copy(update={"cause": Cause.TYPE})
     if not isinstance(decision, Wait):
@@ -266,7 +291,19 @@ def _of_reason(queue: Queue, entry: Entry, base: Waiting, reason: Reason, lacks:
             "holders": _holders(queue, names),
             "nodes": reason.nodes,
             "lacks": tuple(lacking),
+            "booked": None if reason.booking is None else _booked(reason.booking),
         }
+    )
+
+
+def _booked(booking: Booking) -> BookedFor:
+    return BookedFor(
+        name=booking.name,
+        gpus=booking.gpus,
+        gpu_type=booking.gpu_type,
+        begins=booking.begins,
+        ends=booking.ends,
+        whom=booking.whom,
     )
 
 

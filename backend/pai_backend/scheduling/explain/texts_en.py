@@ -90,6 +90,15 @@ def _fragmented(waiting: Waiting) -> str:
     )
 
 
+def _booked(waiting: Waiting) -> str:
+    booked = waiting.booked
+    assert booked is not None
+    kind = f" of type {booked.gpu_type}" if booked.gpu_type else ""
+    till = f"from {booked.begins:%Y-%m-%d %H:%M} to {booked.ends:%Y-%m-%d %H:%M} UTC"
+    whom = f" ({booked.whom})" if booked.whom else ""
+    return f"{_gpus(booked.gpus)}{kind} of {_where(waiting)} are reserved for {booked.name}{whom} {till}."
+
+
 _SENTENCES: dict[Cause, Say] = {
     Cause.TYPE: lambda w: f"Virtual cluster {w.vc} owns no GPUs{_typed(w)}.",
     Cause.QUOTA: lambda w: f"It needs {_gpus(w.needed)}{_typed(w)}, and {_where(w)} owns {w.owned}.",
@@ -105,6 +114,7 @@ _SENTENCES: dict[Cause, Say] = {
     Cause.KEPT: lambda w: f"GPUs are reserved for it; it starts when these have ended: {_groups(w)}.",
     Cause.RESERVED: lambda w: f"The GPUs it needs are reserved for {_groups(w)}, which comes first.",
     Cause.FRAGMENTED: _fragmented,
+    Cause.BOOKED: _booked,
     Cause.PRIORITY: lambda w: (
         f"It needs {_gpus(w.needed)}{_typed(w)}, and {w.free} of {_where(w)} are free; the others are held at its "
         f"priority ({w.priority}) or a higher one by {_groups(w)}."
@@ -128,6 +138,10 @@ _REMEDIES: dict[Cause, Say] = {
     Cause.KEPT: lambda w: "Nothing to do: later groups cannot take these GPUs.",
     Cause.RESERVED: lambda w: "Wait until they have started, or use fewer GPUs.",
     Cause.FRAGMENTED: lambda w: "Wait until groups on the same node have ended, or use smaller tasks.",
+    Cause.BOOKED: lambda w: (
+        "Jobs that end before the reservation begins may start: set maxDuration. Or wait until it is over, or use "
+        "fewer GPUs."
+    ),
     Cause.PRIORITY: lambda w: "Wait until one of them has ended.",
     Cause.AHEAD: lambda w: "Wait for its turn.",
 }
@@ -142,6 +156,8 @@ def _change(change: Change) -> str:
         return f"With {_tasks(change.after)} instead of {change.before} it would start now."
     if change.kind is ChangeKind.SMALLER:
         return f"With {_gpus(change.after)} a task instead of {change.before} it would start now."
+    if change.kind is ChangeKind.SHORTER:
+        return f"With a maxDuration of {duration_text(change.after)} at most it would start now."
     if change.kind is ChangeKind.ANYWHERE:
         return f"Without asking for one {change.detail} that contains its tasks it would start now."
     if change.kind is ChangeKind.DROP_LABEL:

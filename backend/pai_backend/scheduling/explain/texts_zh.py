@@ -84,6 +84,15 @@ def _fragmented(waiting: Waiting) -> str:
     )
 
 
+def _booked(waiting: Waiting) -> str:
+    booked = waiting.booked
+    assert booked is not None
+    till = f"{booked.begins:%Y-%m-%d %H:%M} 至 {booked.ends:%Y-%m-%d %H:%M}（UTC）"
+    kind = f" {booked.gpu_type}" if booked.gpu_type else ""
+    whom = f"（{booked.whom}）" if booked.whom else ""
+    return f"{till}，{_where(waiting)}的 {booked.gpus} 个{kind} GPU 已为 {booked.name}{whom} 预留。"
+
+
 _SENTENCES: dict[Cause, Say] = {
     Cause.TYPE: lambda w: f"虚拟集群 {w.vc} 没有{_typed(w)} GPU。",
     Cause.QUOTA: lambda w: f"它需要 {w.needed} 个{_typed(w)} GPU，而{_where(w)}只拥有 {w.owned} 个。",
@@ -98,6 +107,7 @@ _SENTENCES: dict[Cause, Say] = {
     Cause.KEPT: lambda w: f"已为它保留 GPU；以下任务组结束后即可启动：{_groups(w)}。",
     Cause.RESERVED: lambda w: f"它需要的 GPU 已保留给排在前面的 {_groups(w)}。",
     Cause.FRAGMENTED: _fragmented,
+    Cause.BOOKED: _booked,
     Cause.PRIORITY: lambda w: (
         f"它需要 {w.needed} 个{_typed(w)} GPU，{_where(w)}有 {w.free} 个空闲；其余由优先级不低于它"
         f"（{w.priority}）的 {_groups(w)} 占用。"
@@ -121,6 +131,7 @@ _REMEDIES: dict[Cause, Say] = {
     Cause.KEPT: lambda w: "无需操作：后来的任务组不能占用这些 GPU。",
     Cause.RESERVED: lambda w: "请等待它们启动，或减少 GPU 数量。",
     Cause.FRAGMENTED: lambda w: "请等待同一节点上的任务组结束，或使用更小的任务。",
+    Cause.BOOKED: lambda w: "能在预留开始前结束的作业可以启动：请设置 maxDuration；或等待预留结束，或减少 GPU 数量。",
     Cause.PRIORITY: lambda w: "请等待其中一个结束。",
     Cause.AHEAD: lambda w: "请等待轮到它。",
 }
@@ -135,6 +146,8 @@ def _change(change: Change) -> str:
         return f"把任务数从 {change.before} 减到 {change.after} 现在就能启动。"
     if change.kind is ChangeKind.SMALLER:
         return f"把每个任务的 GPU 从 {change.before} 个减到 {change.after} 个现在就能启动。"
+    if change.kind is ChangeKind.SHORTER:
+        return f"把 maxDuration 设为不超过 {duration_text(change.after)} 现在就能启动。"
     if change.kind is ChangeKind.ANYWHERE:
         return f"如果不要求任务位于同一个 {change.detail} 内，现在就能启动。"
     if change.kind is ChangeKind.DROP_LABEL:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from pai_backend.model.booking import Booking
 from pai_backend.model.change import ClusterChange, JobEffect
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Task
@@ -31,6 +32,7 @@ def rebuilt(
     cells_for_all: bool = False,
     rules: NodeRules | None = None,
     policy: Policy | None = None,
+    bookings: Sequence[Booking] = (),
 ) -> Placer:
     """A placer that knows these nodes, and what these jobs hold. Costs what a restart of the controller costs."""
     placer = Placer(config, cells_for_all=cells_for_all, rules=rules, policy=policy)
@@ -38,6 +40,7 @@ def rebuilt(
         placer.set_node(node)
     placer.recover(jobs)
     placer.catch_up()
+    placer.book(bookings)
     return placer
 
 

@@ -8,6 +8,7 @@ Others are preempted for cells, and for CPU or memory that goes with the cells t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
@@ -21,6 +22,7 @@ from pai_backend.scheduling.core.trees import Parts
 from pai_backend.scheduling.jobs.unit import Unit, Units, largest
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.request import Group, GroupPlace, Need, Reason, WaitCode
+from pai_backend.scheduling.terms import NodeRules, TermsOf
 
 Allows = Callable[[Node, Need], bool]
 """Whether a node may be used for a task, apart from what a room knows of it."""
@@ -113,6 +115,7 @@ TRIES = 32
 OF_NO_GROUP = ""
 """The group that a ``Wait`` names when tasks without cells are what has no place."""
 
+NO_TASK = TaskUid("")
 Needs = Sequence[Need]
 Devices = tuple[int, ...]
 """Indexes of the cells of a node."""
@@ -122,9 +125,12 @@ class JobsDecider:
     """A :class:`~pai_backend.scheduling.queue.Decider` for units of jobs."""
 
     def __init__(self, ledger: Ledger, units: Units) -> None:
+        self.terms = TermsOf(NodeRules(), {})
+        """What tasks on cells ask of nodes by the rules of their types."""
         self._ledger = ledger
         self._units = units
         self._room = ledger.room
+        self._barred: Collection[str] = ()
 
     # -- a unit ----------------------------------------------------------------------------------------------------
 
@@ -279,7 +285,7 @@ class JobsDecider:
         for name, used in full.items():
             for node in self._ledger.nodes[name]:
                 for held, mask in node.running.items():
-                    free = self._room.free(name, self._leaving([held.group.name]))
+                    free = self._room.free(name, self._leaving([held.group.name]), need.gpu_type)
                     if held.priority < group.priority and fits(need, free):
                         found.setdefault(name, used + node.devices(node.idle())[:beside])
                         found[name] += node.devices(mask)
@@ -310,6 +316,19 @@ class JobsDecider:
         """Nodes on which one could be if nothing ran there."""
         return self._nodes(self._units.by_name[entry.group.name].needs_of(entry.group), self._room.large_enough)
 
+    def open_nodes(self, group: Group) -> Collection[str]:
+        """Nodes that are well, and not closed by a cordon, a label or a taint for tasks on such cells."""
+        return self._room.large_enough(Need(NO_TASK, 0, 0, terms=self.terms.on_cells({}, group.leaf_type)))
+
+    @contextmanager
+    def without(self, nodes: Collection[str]) -> Iterator[None]:
+        """See :class:`~pai_backend.scheduling.queue.Decider`."""
+        self._barred = nodes
+        try:
+            yield
+        finally:
+            self._barred = ()
+
     def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
         """Whether one of its tasks could be on one of these nodes now, beside groups that need not make way for it.
 
@@ -338,13 +357,14 @@ class JobsDecider:
                 else:
                     mask &= ~where
             idle = max(idle, mask.bit_count())
-        return idle >= leaves and fits(need, self._room.free(name, self._leaving(lower)))
+        return idle >= leaves and fits(need, self._room.free(name, self._leaving(lower), need.gpu_type))
 
     def _nodes(self, needs: Needs, by: Callable[[Need], frozenset[str]]) -> frozenset[str]:
         """Nodes on which at least one of the pods could be, by CPU, memory, labels, taints and fixed ports."""
         kinds = {need.kind: need for need in needs}
         found = [self._allowed(need, by(need)) for need in kinds.values()]
-        return found[0] if len(found) == 1 else frozenset[str]().union(*found)
+        every = found[0] if len(found) == 1 else frozenset[str]().union(*found)
+        return every.difference(self._barred) if self._barred else every
 
     def _allowed(self, need: Need, names: frozenset[str]) -> frozenset[str]:
         if not need.fixed_ports:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pai_backend.model.booking import Booking
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.derive import DEFAULT_VC
 from pai_backend.scheduling.config.model import ClusterConfig, Sku
+from pai_backend.scheduling.queue.booked import Booked
 from pai_backend.scheduling.request import Group, Member, Need
 from pai_backend.scheduling.terms import NodeRules, Terms, TermsOf
 
@@ -100,6 +102,12 @@ class Sizing:
     def vc(self, spec: JobSpec) -> str:
         """The virtual cluster whose cells a job uses."""
         return DEFAULT_VC if self.shared else spec.virtual_cluster
+
+    def booked(self, booking: Booking) -> Booked:
+        """A reservation in cells: as many as have its GPUs. Without a type it counts by the smallest units."""
+        types = [booking.gpu_type] if booking.gpu_type else self.owned.get(booking.vc, ())
+        each = _least(self.skus[name].gpu for name in types if name in self.skus) or 1
+        return Booked(booking, DEFAULT_VC if self.shared else booking.vc, -(-booking.gpus // each))
 
     def leaf_type(self, spec: JobSpec, role: TaskRole) -> str:
         """The leaf type that a role asks for; empty for any."""
@@ -221,7 +229,7 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
     )
     kind = sizing.pinned.get(group.pinned_id, group.leaf_type)
     terms = sizing.terms.on_cells(spec.node_selector, kind)
-    return Party(group, tuple(_need(job, task, terms) for task in ordered))
+    return Party(group, tuple(_need(job, task, terms, kind) for task in ordered))
 
 
 def _may_spread(spec: JobSpec, members: Sequence[Member], first: TaskRole, sizing: Sizing) -> bool:
@@ -231,13 +239,13 @@ def _may_spread(spec: JobSpec, members: Sequence[Member], first: TaskRole, sizin
     return sizing.shared and together and not named
 
 
-def _need(job: Job, task: Task, terms: Terms) -> Need:
+def _need(job: Job, task: Task, terms: Terms, kind: str = "") -> Need:
     role = job.spec.role(task.role)
     need = role.resources
     fixed = tuple(
         (port.begin_at + step, port.label) for port in role.ports if port.begin_at for step in range(port.count)
     )
-    return Need(task.uid, need.cpus, need.memory_mb, need.gpus, fixed, terms)
+    return Need(task.uid, need.cpus, need.memory_mb, need.gpus, fixed, terms, kind)
 
 
 def _least(numbers: Iterable[int]) -> int:

@@ -165,6 +165,14 @@ class Starts:
         """Tasks of a job as they are stored."""
         self._started.update((task.uid, task.started_at) for task in tasks if task.holds_place and task.started_at)
 
+    def placed_at(self, unit: str) -> datetime | None:
+        """When the unit was given its place; None: before this memory began."""
+        return self._placed.get(unit)
+
+    def first(self, uids: Iterable[TaskUid]) -> datetime | None:
+        """When the first of these tasks has started."""
+        return min((self._started[uid] for uid in uids if uid in self._started), default=None)
+
     def of(self, unit: str, uids: Iterable[TaskUid]) -> datetime | None:
         """When the last of a unit's tasks has started; None when none is known to have been placed."""
         return max((self._started[uid] for uid in uids if uid in self._started), default=self._placed.get(unit))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
+from pai_backend.model.booking import Booking
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
@@ -35,6 +36,7 @@ from pai_backend.scheduling.jobs.history import RunTime, Starts, Turns
 from pai_backend.scheduling.jobs.reasons import WaitReasons
 from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, turn_of, units_of
 from pai_backend.scheduling.queue import Policy, Queue
+from pai_backend.scheduling.queue.booked import RunSpan
 from pai_backend.scheduling.terms import NodeRules
 
 
@@ -65,7 +67,8 @@ class Placer:
         self.units = Units()
         self.room = self.ledger.room
         self.decider = JobsDecider(self.ledger, self.units)
-        self.queue = Queue(self.ledger, policy, ends=self.ends, decider=self.decider)
+        self.decider.terms = self.sizing.terms
+        self.queue = Queue(self.ledger, policy, ends=self.ends, decider=self.decider, spans=self._span)
         self._reasons = WaitReasons(self.queue, self.decider, self.room)
         self._recovered: list[Recovered] = []
         self._changed: set[str] = set()
@@ -131,6 +134,8 @@ class Placer:
         """
         self.config = config
         self.sizing = self._sizing_of(config)
+        self.decider.terms = self.sizing.terms
+        self.queue.bookings.all = tuple(self.sizing.booked(each.booking) for each in self.queue.bookings.all)
         vcs: dict[str, str] = {}
         for job in jobs:
             for unit in self.units.of_job(job.uid):
@@ -147,6 +152,18 @@ class Placer:
             return
         self.catch_up()
         self.queue.set_policy(policy)
+        self._all_wait_otherwise()
+
+    def book(self, bookings: Sequence[Booking]) -> None:
+        """These reservations hold from now on, and no others. Nothing that runs is ended by it."""
+        booked = tuple(self.sizing.booked(each) for each in bookings)
+        if booked == self.queue.bookings.all:
+            return
+        self.catch_up()
+        self.queue.set_bookings(booked)
+        self._all_wait_otherwise()
+
+    def _all_wait_otherwise(self) -> None:
         self.changed_reasons.note(*(self.units.by_name[name].job for name in self.queue.waiting))
 
     def _reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str]) -> Effects:
@@ -207,7 +224,16 @@ class Placer:
         result = self.ledger.restore([place for each in running for place in each.placements])
         for each in running:
             self.queue.adopt(each.unit.entry)
+            self._promise(each.unit)
         self._changed_claims.note(*result.displaced)
+
+    def _promise(self, unit: Unit) -> None:
+        """By when a unit that was stored as placed has to have ended."""
+        tasks = [task for uid in unit.uids if (task := self.units.jobs[unit.job].task(uid)) is not None]
+        known = [task.placement.stops_by for task in tasks if task.placement is not None]
+        found = [moment for moment in known if moment is not None]
+        if found:
+            self.queue.promised[unit.name] = min(found)
 
     def _finish_recovery(self) -> None:
         """Keep cells for those who had them kept, before those who had lost their claim may have it again."""
@@ -316,6 +342,15 @@ class Placer:
         self._reasons.asked([unit.name])
         self._starts.forget(unit.name, unit.uids)
 
+    def _span(self, name: str) -> RunSpan:
+        """When a running unit began, and when it is stopped at the latest."""
+        unit = self.units.by_name.get(name)
+        if unit is None:
+            return RunSpan()
+        first, longest = self._starts.first(unit.uids), self.queue.bookings.longest(unit.entry)
+        bound = None if first is None or longest is None else first + longest
+        return RunSpan(self._starts.placed_at(unit.name) or first, bound)
+
     def ends(self, name: str) -> datetime | None:
         """When a running group is expected to have ended, as far as its job's run time is known."""
         unit = self.units.by_name.get(name)
@@ -329,6 +364,8 @@ class Placer:
         """One pass of the queue: everything that can start does, up to a bound on what is asked."""
         self.catch_up()
         self._reasons.begin()
+        if self.queue.turn_to(now):
+            self._all_wait_otherwise()
         answer = self.queue.advance(now)
         self._changed_claims.note(*answer.upgraded)
         started, kept = [], []
@@ -372,7 +409,10 @@ class Placer:
 
     def places(self, unit: Unit) -> dict[TaskUid, Placement]:
         """Where the unit's tasks are or will be, without ports; see :func:`places_of`."""
-        return places_of(unit, self.ledger, self.sizing)
+        found, stops_by = places_of(unit, self.ledger, self.sizing), self.queue.promised.get(unit.name)
+        if stops_by is None:
+            return found
+        return {uid: place.model_copy(update={"stops_by": stops_by}) for uid, place in found.items()}
 
     def ask_for_nodes_again(self) -> None:
         """Something that nodes have besides cells, and that is not known here, may be free again."""

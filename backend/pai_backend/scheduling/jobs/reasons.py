@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pai_backend.model.booking import Booking
 from pai_backend.model.errors import PaiError
 from pai_backend.model.node import Node
+from pai_backend.model.text import Text, all_of, in_clauses, listed, refused
 from pai_backend.model.waiting import LackOf
 from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.core.room import Room
@@ -15,7 +17,7 @@ from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Queue
-from pai_backend.scheduling.queue.entry import KindKey, Scope, kind_of
+from pai_backend.scheduling.queue.entry import KindKey, Scope
 from pai_backend.scheduling.queue.kind import Claim
 from pai_backend.scheduling.queue.policy import Excess
 from pai_backend.scheduling.request import Group, Need, Reason, WaitCode
@@ -27,31 +29,76 @@ MOST_NAMED = 3
 
 def about_cells(group: Group, reason: Reason, need: Need, nodes: Mapping[str, Node]) -> str:
     """Why there are no cells for a group; ``need`` is what one of its tasks needs of the nodes."""
-    kind = f"{group.leaf_type} GPU" if group.leaf_type else "GPU"
-    wanted = f"{reason.needed} {kind}" + (f" for {group.pods} tasks at once" if group.pods > 1 else "")
-    inside = dict.fromkeys(each for each in (group.within, *(member.within for member in group.members)) if each)
-    wanted += "".join(f" within one {each}" for each in inside)
-    who = f": held by {named(reason.holders)}" if reason.holders else ""
+    wanted, vc = _wanted(group, reason), reason.vc
     match reason.code:
         case WaitCode.QUOTA:
-            owned = f"{reason.owned} of one kind" if _is_of_one_kind(group) else str(reason.owned)
-            return f"needs {wanted}, and the virtual cluster {reason.vc} owns {owned}: it cannot start as it is"
+            owned: object = reason.owned
+            if _is_of_one_kind(group):
+                owned = Text("{number} of one kind", number=reason.owned)
+            return Text(
+                "needs {gpus}, and the virtual cluster {vc} owns {owned}: it cannot start as it is",
+                gpus=wanted,
+                vc=vc,
+                owned=owned,
+            )
         case WaitCode.SHAPE:
-            largest = f"no node has {reason.largest_pod} GPUs of the virtual cluster {reason.vc}"
-            if reason.largest >= reason.largest_pod:
-                alike = " of one kind" if _is_of_one_kind(group) else ""
-                largest = f"the nodes{alike} of the virtual cluster {reason.vc} do not hold all of them together"
-            return f"needs {wanted}, {reason.largest_pod} in one task, and {largest}: it cannot start as it is"
+            return Text(
+                "needs {gpus}, {number} in one task, and {lack}: it cannot start as it is",
+                gpus=wanted,
+                number=reason.largest_pod,
+                lack=_too_small(group, reason),
+            )
         case WaitCode.BAD_NODES:
-            return f"waits for {wanted}: nodes not ready: {named(reason.nodes)}"
+            why: str = Text("nodes not ready: {nodes}", nodes=named(reason.nodes))
         case WaitCode.NOT_SUGGESTED:
-            return f"waits for {wanted}: {_unsuited(need, [nodes[name] for name in reason.nodes if name in nodes])}"
+            why = _unsuited(need, [nodes[name] for name in reason.nodes if name in nodes])
         case WaitCode.BEYOND_PRIORITY:
-            return f"waits for {wanted}: suitable resources are in use{who}"
+            why = IN_USE
+            if reason.holders:
+                why = Text("suitable resources are in use: held by {jobs}", jobs=named(reason.holders))
         case WaitCode.RESERVED:
-            return f"waits for {wanted}: free GPUs are reserved for {named(reason.holders) or 'others'}"
+            why = Text("free GPUs are reserved for {jobs}", jobs=named(reason.holders) or Text("others"))
         case WaitCode.FRAGMENTED:
-            return f"waits for {wanted}: {reason.free} are free, at most {reason.largest} for one task"
+            why = Text("{free} are free, at most {most} for one task", free=reason.free, most=reason.largest)
+        case WaitCode.BOOKED:
+            why = about_booking(reason.booking)
+    return Text("waits for {wanted}: {why}", wanted=wanted, why=why)
+
+
+def about_booking(booking: Booking | None) -> Text:
+    """That GPUs are reserved for a time."""
+    assert booking is not None
+    gpus = Text("{number} GPUs", number=booking.gpus)
+    if booking.gpu_type:
+        gpus = Text("{number} {type} GPUs", number=booking.gpus, type=booking.gpu_type)
+    return Text(
+        "{gpus} are reserved for {name} from {begin} to {end} UTC",
+        gpus=gpus,
+        name=booking.name,
+        begin=f"{booking.begins:%Y-%m-%d %H:%M}",
+        end=f"{booking.ends:%Y-%m-%d %H:%M}",
+    )
+
+
+def _wanted(group: Group, reason: Reason) -> Text:
+    """The GPUs that a group needs, and where."""
+    wanted = Text("{number} GPU", number=reason.needed)
+    if group.leaf_type:
+        wanted = Text("{number} {type} GPU", number=reason.needed, type=group.leaf_type)
+    if group.pods > 1:
+        wanted = Text("{wanted} for {number} tasks at once", wanted=wanted, number=group.pods)
+    for each in dict.fromkeys((group.within, *(member.within for member in group.members))):
+        wanted = Text("{wanted} within one {cell}", wanted=wanted, cell=each) if each else wanted
+    return wanted
+
+
+def _too_small(group: Group, reason: Reason) -> Text:
+    """What of the virtual cluster is too small for the largest task, or for all together."""
+    if reason.largest < reason.largest_pod:
+        return Text("no node has {number} GPUs of the virtual cluster {vc}", number=reason.largest_pod, vc=reason.vc)
+    if _is_of_one_kind(group):
+        return Text("the nodes of one kind of the virtual cluster {vc} do not hold all of them together", vc=reason.vc)
+    return Text("the nodes of the virtual cluster {vc} do not hold all of them together", vc=reason.vc)
 
 
 def _is_of_one_kind(group: Group) -> bool:
@@ -61,58 +108,67 @@ def _is_of_one_kind(group: Group) -> bool:
 
 def about_type(wanted: str, have: Sequence[str]) -> str:
     """That no node has such a GPU."""
-    kind = f"no node has a GPU of type {wanted}" if wanted else "no node has a GPU"
-    return f"{kind}; there is {', '.join(sorted(have)) or 'no GPU at all'}"
+    lack = Text("no node has a GPU of type {type}", type=wanted) if wanted else Text("no node has a GPU")
+    there = ", ".join(sorted(have)) or Text("no GPU at all")
+    return Text("{lack}; there is {types}", lack=lack, types=there)
 
 
 def about_room(need: Need, count: int, nodes: Sequence[Node]) -> str:
     """Why there is no room for tasks that need CPU and memory."""
-    wanted = f"{need.cpus} CPU and {need.memory_mb} MiB of memory"
+    wanted = Text("{cpus} CPU and {memory} MiB of memory", cpus=need.cpus, memory=need.memory_mb)
     if not nodes:
-        return "the cluster has no nodes yet"
+        return Text("the cluster has no nodes yet")
     able = [node for node in nodes if need.cpus <= node.cpus and need.memory_mb <= node.memory_mb]
     if not able:
-        return f"a task needs {wanted}, and no node is that large: {_sizes(nodes)}"
-    together = f", for {count} tasks at once" if count > 1 else ""
+        return Text("a task needs {wanted}, and no node is that large: {nodes}", wanted=wanted, nodes=_sizes(nodes))
+    together = Text("{wanted}, for {number} tasks at once", wanted=wanted, number=count) if count > 1 else wanted
     usable = [node for node in able if need.terms.objection(node) is None]
     if not usable:
-        return f"waits for {wanted}{together}: {_unsuited(need, able)}"
+        return Text("waits for {wanted}: {why}", wanted=together, why=_unsuited(need, able))
     if not any(node.ready for node in usable):
-        return "; ".join(f"node {node.name} is not ready: {node.reason}" for node in usable[:MOST_NAMED])
-    return f"waits for {wanted}{together}: suitable resources are in use"
+        away = [Text("node {node} is not ready: {reason}", node=each.name, reason=each.reason) for each in usable]
+        return in_clauses(away[:MOST_NAMED])
+    return Text("waits for {wanted}: {why}", wanted=together, why=IN_USE)
 
 
 def about_preempting(victims: Sequence[str]) -> str:
     """Why a group that has its place does not run yet."""
-    return f"has its place, and waits for {named(victims)} to be stopped there"
+    return Text("has its place, and waits for {jobs} to be stopped there", jobs=named(victims))
 
 
 def about_kept(others: Sequence[str]) -> str:
     """Why a group that was overtaken long enough does not run yet."""
     if not others:
-        return "has GPUs reserved, and waits for CPU or memory on their nodes"
-    return f"has GPUs reserved, and starts when these have ended: {named(others)}"
+        return Text("has GPUs reserved, and waits for CPU or memory on their nodes")
+    return Text("has GPUs reserved, and starts when these have ended: {jobs}", jobs=named(others))
 
 
 def about_cap(excess: Excess, *, alone: bool) -> str:
     """Why a limit on what runs at once keeps a unit; ``alone``: it exceeds that all by itself."""
     cap = excess.cap
-    limits = [f"{cap.tasks} tasks"] if cap.tasks is not None else []
-    limits += [f"{cap.gpus} GPUs"] if cap.gpus is not None else []
-    limits += [f"{cap.jobs} jobs"] if cap.jobs is not None else []
-    said = f"{_whose(excess.scope)} may run at most {' and '.join(limits)} at once"
+    limits = [_tasks(cap.tasks)] if cap.tasks is not None else []
+    limits += [_gpus(cap.gpus)] if cap.gpus is not None else []
+    limits += [_jobs(cap.jobs)] if cap.jobs is not None else []
+    who, most = _whose(excess.scope), all_of(limits)
     if alone:
-        return f"{said}, and it needs more: it cannot start as it is"
-    jobs = f", {excess.jobs} jobs" if cap.jobs is not None else ""
-    return f"{said}; running now: {excess.tasks} tasks, {excess.gpus} GPUs{jobs}"
+        return Text(
+            "{who} may run at most {most} at once, and it needs more: it cannot start as it is", who=who, most=most
+        )
+    running = [_tasks(excess.tasks), _gpus(excess.gpus), *([_jobs(excess.jobs)] if cap.jobs is not None else [])]
+    return Text(
+        "{who} may run at most {most} at once; running now: {running}", who=who, most=most, running=listed(running)
+    )
 
 
 def about_turn_under_cap(scope: Scope) -> str:
     """Why a unit waits that has room under a limit."""
-    return f"waits for its turn: an earlier job waits for the limit of {_whose(scope)} on what runs at once"
+    return Text(
+        "waits for its turn: an earlier job waits for the limit of {who} on what runs at once", who=_whose(scope)
+    )
 
 
-ABOUT_TURN = "waits for its turn"
+ABOUT_TURN = Text("waits for its turn")
+IN_USE = Text("suitable resources are in use")
 
 
 def jobs_of(groups: Iterable[str]) -> list[str]:
@@ -120,44 +176,63 @@ def jobs_of(groups: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name.rpartition("/")[0] or name for name in groups))
 
 
-def _whose(scope: Scope) -> str:
+def _tasks(number: int) -> Text:
+    return Text("{number} tasks", number=number)
+
+
+def _gpus(number: int) -> Text:
+    return Text("{number} GPUs", number=number)
+
+
+def _jobs(number: int) -> Text:
+    return Text("{number} jobs", number=number)
+
+
+def _whose(scope: Scope) -> Text:
     if scope.sweep:
-        return f"sweep {scope.sweep} of user {scope.user}"
-    who = f"user {scope.user}" if scope.user else "all users together"
-    return f"{who} in virtual cluster {scope.vc}" if scope.vc else who
+        return Text("sweep {sweep} of user {user}", sweep=scope.sweep, user=scope.user)
+    who = Text("user {user}", user=scope.user) if scope.user else Text("all users together")
+    return Text("{who} in virtual cluster {vc}", who=who, vc=scope.vc) if scope.vc else who
 
 
 def named(names: Iterable[str]) -> str:
     """Some of the names, and how many more there are."""
-    known = list(names)
-    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
-    return ", ".join(known[:MOST_NAMED]) + more
+    return listed([*names], MOST_NAMED)
 
 
 def _unsuited(need: Need, nodes: Sequence[Node]) -> str:
     """Which nodes a task may not use, which are away, and which lack room for it."""
     objections = [(node, need.terms.objection(node)) for node in nodes]
-    barred = [f"{node.name} ({_in_words(objection)})" for node, objection in objections if objection is not None]
+    barred = [
+        Text("{node} ({reason})", node=node.name, reason=_in_words(objection))
+        for node, objection in objections
+        if objection is not None
+    ]
     away = [node.name for node, objection in objections if objection is None and not node.ready]
     open_ = [node for node, objection in objections if objection is None and node.ready]
-    taken = [f"{node.name} ({node.others.gpus})" for node in open_ if need.gpus and node.others.gpus]
-    full = [node.name for node in open_ if not (need.gpus and node.others.gpus)]
-    parts = [f"it may not use {named(barred)}"] if barred else []
-    parts += [f"nodes not ready: {named(away)}"] if away else []
-    parts += [f"GPUs held by pods that are not of this backend on {named(taken)}"] if taken else []
-    parts += [f"too little CPU or memory, or a port in use, on {named(full)}"] if full else []
-    return "; ".join(parts) or "no node suits it"
+    held = {node.name: node.others.gpus_of(need.gpu_type) if need.gpus else 0 for node in open_}
+    taken = [f"{name} ({gpus})" for name, gpus in held.items() if gpus]
+    full = [name for name, gpus in held.items() if not gpus]
+    parts = [Text("it may not use {nodes}", nodes=named(barred))] if barred else []
+    parts += [Text("nodes not ready: {nodes}", nodes=named(away))] if away else []
+    parts += [Text("GPUs held by pods that are not of this backend on {nodes}", nodes=named(taken))] if taken else []
+    parts += [Text("too little CPU or memory, or a port in use, on {nodes}", nodes=named(full))] if full else []
+    return in_clauses(parts) or Text("no node suits it")
 
 
-def _in_words(objection: Objection) -> str:
+def _in_words(objection: Objection) -> Text:
     if objection.what is LackOf.CORDONED:
-        return "cordoned"
-    return f"no label {objection.detail}" if objection.what is LackOf.SELECTOR else f"taint {objection.detail}"
+        return Text("cordoned")
+    if objection.what is LackOf.SELECTOR:
+        return Text("no label {label}", label=objection.detail)
+    return Text("taint {taint}", taint=objection.detail)
 
 
 def _sizes(nodes: Sequence[Node]) -> str:
-    shown = [f"{node.name} has {node.cpus} CPU, {node.memory_mb} MiB" for node in nodes[:MOST_NAMED]]
-    return ", ".join(shown) + (f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else "")
+    return named(
+        Text("{node} has {cpus} CPU, {memory} MiB", node=node.name, cpus=node.cpus, memory=node.memory_mb)
+        for node in nodes
+    )
 
 
 class WaitReasons:
@@ -179,7 +254,7 @@ class WaitReasons:
 
     def refused(self, unit: Unit, wait: Wait) -> None:
         """Remember what the queue was just answered about the unit."""
-        self._refused[_alike(unit)] = wait
+        self._refused[self._alike(unit)] = wait
 
     def nodes_changed(self) -> None:
         """What was said about nodes may be wrong now."""
@@ -212,7 +287,7 @@ class WaitReasons:
         try:
             self._queue.check(unit.entry)
         except PaiError as error:
-            return Waits(Lack.NEVER, f"{error.message}. {error.hint}".rstrip())
+            return Waits(Lack.NEVER, refused(error.message, error.hint))
         return None
 
     def _of_cap(self, unit: Unit) -> Waits | None:
@@ -224,9 +299,12 @@ class WaitReasons:
 
     def _of_nodes(self, unit: Unit) -> Waits:
         """What the decider says; of those that are alike it is asked once."""
-        key = _alike(unit)
+        key = self._alike(unit)
         if key not in self._known:
-            decision = self._refused.get(key) or self._decider.decide(unit.entry)
+            at = self._queue.bookings.at
+            decision = self._refused.get(key) or (
+                self._decider.decide(unit.entry) if at is None else self._queue.decide_entry(unit.entry, at)
+            )
             if not isinstance(decision, Wait):
                 return Waits(Lack.TURN, ABOUT_TURN)
             self._known[key] = self._of_wait(unit, decision)
@@ -245,17 +323,16 @@ class WaitReasons:
         said = about_cells(group, reason, needs[0], self._room.nodes)
         return Waits(Lack.CELLS, said, wait.reason)
 
+    def _alike(self, unit: Unit) -> tuple[KindKey, object]:
+        """Equal for units that are answered alike."""
+        return self._queue.kind_of(unit.entry), unit.entry.needs
+
     def _about_room(self, need: Need, count: int) -> str:
         """The sentence looks at all nodes, which is done once for what is asked for alike."""
         key = need.kind, count
         if key not in self._rooms:
             self._rooms[key] = about_room(need, count, list(self._room.nodes.values()))
         return self._rooms[key]
-
-
-def _alike(unit: Unit) -> tuple[KindKey, object]:
-    """Equal for units that are answered alike."""
-    return kind_of(unit.entry.group, unit.entry.others), unit.entry.needs
 
 
 def _of_claim(queue: Queue, claim: Claim) -> Waits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Phase, Task
@@ -110,9 +110,16 @@ def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
         account=job.spec.virtual_cluster,
         sweep=job.spec.sweep,
         of_job=job.uid,
+        longest=_longest(job),
         sweep_tasks=job.spec.sweep_parallel and job.spec.sweep_parallel * job.spec.task_count,
     )
     return Unit(job.uid, turn_of(job), wish.parties, wish.loose, entry)
+
+
+def _longest(job: Job) -> timedelta | None:
+    """For how long an attempt may run by its document. A debug job may hold its place beyond that."""
+    seconds = job.spec.max_duration_s
+    return None if seconds is None or job.spec.debug else timedelta(seconds=seconds)
 
 
 def turn_of(job: Job) -> tuple[datetime | None, bool]:

@@ -97,7 +97,7 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
 
     Costs what one explanation costs, and one decision more.
     """
-    unit = next((each for each in placer.waiting(uid) if _is_told(placer, each)), None)
+    unit = next((each for each in placer.waiting(uid) if _is_told(placer, each, now)), None)
     if unit is None:
         return None
     asked = _Asked(placer)
@@ -124,7 +124,7 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
     return found.model_copy(update={"texts": {language: render(found, language) for language in LANGUAGES}})
 
 
-def _is_told(placer: Placer, unit: Unit) -> bool:
+def _is_told(placer: Placer, unit: Unit, now: datetime) -> bool:
     """Whether there is more to tell than the job's own sentence does."""
     if unit.name in placer.queue.claims or placer.queue.gates.blocking(unit.entry) is not None:
         return True
@@ -132,7 +132,7 @@ def _is_told(placer: Placer, unit: Unit) -> bool:
         placer.queue.check(unit.entry)
     except PaiError:
         return False  # it names what the configuration does not have
-    decision = placer.decider.decide(unit.entry)
+    decision = placer.queue.decide_entry(unit.entry, now)
     return bool(unit.parties) and not (isinstance(decision, Wait) and decision.group == OF_NO_GROUP)
 
 
@@ -183,7 +183,7 @@ class _Asked:
         objection = need.terms.objection(node)
         if objection is not None:
             return Lack(node=node.name, what=objection.what, detail=objection.detail)
-        cpus, memory_mb, gpus = self._placer.room.free(node.name)
+        cpus, memory_mb, gpus = self._placer.room.free(node.name, gpu_type=need.gpu_type)
         if cpus < need.cpus:
             left, others = max(cpus, 0), node.others.cpus
             return Lack(node=node.name, what=LackOf.CPU, needed=need.cpus, available=left, others=others)
@@ -191,7 +191,7 @@ class _Asked:
             left, others = max(memory_mb, 0), node.others.memory_mb
             return Lack(node=node.name, what=LackOf.MEMORY, needed=need.memory_mb, available=left, others=others)
         if gpus < need.gpus:
-            left, others = max(gpus, 0), node.others.gpus
+            left, others = max(gpus, 0), node.others.gpus_of(need.gpu_type)
             return Lack(node=node.name, what=LackOf.GPU, needed=need.gpus, available=left, others=others)
         port = self._placer.ledger.ports.lacking(node, need)
         return Lack(node=node.name, what=LackOf.PORT, needed=port[0] if port is not None else 0)

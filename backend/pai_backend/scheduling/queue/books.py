@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
 from pai_backend.model.text import Text
@@ -12,7 +13,8 @@ from pai_backend.scheduling.core.decision import Dequeue, Enqueue, EntryState, S
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option, in_the_way
 from pai_backend.scheduling.core.trees import check_group
-from pai_backend.scheduling.queue.entry import Decider, Ends, Lane, kind_of, lane_of, line_of
+from pai_backend.scheduling.queue.booked import QueueBookings, Spans
+from pai_backend.scheduling.queue.entry import Decider, Ends, KindKey, Lane, kind_of, lane_of, line_of
 from pai_backend.scheduling.queue.index import Failed, Index, Owner, kind_at
 from pai_backend.scheduling.queue.kind import Claim, Kind, Ticket
 from pai_backend.scheduling.queue.policy import Gates, Policy
@@ -28,12 +30,15 @@ class Books:
     :class:`~pai_backend.scheduling.queue.queue.Queue` decides on top of it.
     """
 
-    def __init__(self, ledger: Ledger, policy: Policy, decider: Decider, ends: Ends) -> None:
+    def __init__(self, ledger: Ledger, policy: Policy, decider: Decider, ends: Ends, spans: Spans) -> None:
         self.ledger = ledger
         self.journal = ledger.journal
         self.policy = policy
         self.decider = decider
         self.ends = ends
+        self.bookings = QueueBookings(self, spans)
+        self.promised: dict[str, datetime] = {}
+        """When entries that run have to have ended, since they started only because GPUs are booked from then on."""
         self.waiting: dict[str, Ticket] = {}
         """Groups that wait and have nothing, by name."""
         self.claims: dict[str, Claim] = {}
@@ -131,7 +136,8 @@ class Books:
         else:
             chains = [node.chain.name for name in changed for node in self.ledger.nodes.get(name, ())]
         for chain in sorted({*chains, ANY_NODE}):
-            self.index.nodes_changed(chain, changed)
+            # Where GPUs are booked, they may lie on these nodes from now on, and leave others to who waits.
+            self.index.nodes_changed(chain, None if self.bookings else changed)
 
     def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
         """See :meth:`Cluster.set_node_health`."""
@@ -193,9 +199,9 @@ class Books:
         self.forget()
 
     def upgrade(self) -> tuple[str, ...]:
-        """Give lazily preempted groups their quota back where there is room; answers which."""
+        """Give lazily preempted groups their quota back where there is room, and nothing is booked; answers which."""
         self.catch_up()
-        names = self.ledger.upgrade() if self.displaced else ()
+        names = self.ledger.upgrade(self.bookings.in_cells) if self.displaced else ()
         for name in names:
             self.displaced.pop(name, None)
         self.version = self.ledger.version
@@ -256,6 +262,7 @@ class Books:
             self.journal.set(self, "claims", {each: claim for each, claim in self.claims.items() if each != name})
         elif was is Stage.RUNNING and now is not was:
             self.journal.drop(self.running, name)
+            self.journal.drop(self.promised, name)
         for each, sign in ((before, -1), (after, 1)):
             if each is not None and each.stage is not Stage.WAITING:
                 self.gates.usage.add(each.entry, sign)
@@ -279,7 +286,11 @@ class Books:
         return Claim(ticket, lanes_of(entry), list(kind.options), kind.least, held_back)
 
     def _kind(self, entry: Entry) -> Kind:
-        return Kind(kind_of(entry.group, entry.others), self._options(entry.group), self.journal)
+        return Kind(self.kind_of(entry), self._options(entry.group), self.journal)
+
+    def kind_of(self, entry: Entry) -> KindKey:
+        """What entries have in common that are answered alike."""
+        return kind_of(entry.group, entry.others, self.bookings.kind(entry) if self.bookings else ())
 
     def _enter(self, ticket: Ticket) -> None:
         """A group waits. One that a changed configuration has no place for has no line, and is not asked about."""
@@ -296,7 +307,7 @@ class Books:
         chains = dict.fromkeys(option.chain.name for each in options.values() for option in each)
         if entry.loose:
             chains[ANY_NODE] = None
-        kind = kind_of(group, entry.others)
+        kind = self.kind_of(entry)
         line = self.index.add(ticket, kind, options[group.name] if group.members else [], tuple(chains))
         if line.parked is not None and line.tickets[0] is ticket:
             # It was parked for the one that was first, behind others who come after this one now.
@@ -346,6 +357,8 @@ class Books:
         is not so, and neither for those who wait for something that a node has besides cells.
         """
         self.failed.clear()
+        if self.bookings.in_cells(group.vc):
+            nodes = None  # what is booked may move there, and another entry to where it was
         broken = any(self.ledger.chains[name].broken for name in chains)
         for claim in self.claims.values():
             if broken or claim.lanes[0].vc == group.vc:

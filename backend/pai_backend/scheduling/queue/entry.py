@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -42,6 +43,8 @@ class KindKey(NamedTuple):
     others: tuple[KindKey, ...] = ()
     """Of the groups that start together with it."""
     spread: bool = False
+    booked: tuple[object, ...] = ()
+    """What tells entries apart where GPUs are booked; see ``Bookings.kind``."""
 
 
 def line_of(group: Group) -> str:
@@ -49,11 +52,12 @@ def line_of(group: Group) -> str:
     return "" if group.priority == OPPORTUNISTIC else group.vc
 
 
-def kind_of(group: Group, others: tuple[Group, ...] = ()) -> KindKey:
+def kind_of(group: Group, others: tuple[Group, ...] = (), booked: tuple[object, ...] = ()) -> KindKey:
     """The kind that a group belongs to, and those that start together with it."""
     shape = tuple((member.least, member.leaves, member.within) for member in group.members)
     lane = lane_of(group)
-    return KindKey(lane, group.priority, group.within, shape, tuple(kind_of(other) for other in others), group.spread)
+    kinds = tuple(kind_of(other) for other in others)
+    return KindKey(lane, group.priority, group.within, shape, kinds, group.spread, booked)
 
 
 def lane_of(group: Group) -> Lane:
@@ -85,12 +89,19 @@ class Decider(Protocol):
     def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
         """Whether an entry that nodes had no place for may have one now that these nodes have more to give."""
 
+    def open_nodes(self, group: Group) -> Collection[str] | None:
+        """Nodes where tasks of such a group may be, whatever runs there; None is all."""
+
+    def without(self, nodes: Collection[str]) -> AbstractContextManager[None]:
+        """Decide as if these nodes were not there."""
+
 
 class CellsOnly:
     """A :class:`Decider` that asks the ledger about one group, on all nodes."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
+        self._barred: Collection[str] = ()
 
     def decide(self, entry: Entry) -> Decision:
         """See :class:`Decider`."""
@@ -98,9 +109,22 @@ class CellsOnly:
 
     def suggest(self, entry: Entry) -> Collection[str] | None:
         """See :class:`Decider`."""
-        return None
+        return self.ledger.nodes.keys() - self._barred if self._barred else None
 
     could_use = suggest
+
+    def open_nodes(self, group: Group) -> Collection[str] | None:
+        """See :class:`Decider`."""
+        return None
+
+    @contextmanager
+    def without(self, nodes: Collection[str]) -> Iterator[None]:
+        """See :class:`Decider`."""
+        self._barred = nodes
+        try:
+            yield
+        finally:
+            self._barred = ()
 
     def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
         """See :class:`Decider`."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from pai_backend.scheduling.cells.tree import Held
-from pai_backend.scheduling.core.decision import Bound, Enqueue, Keep, Preempt, Wait
+from pai_backend.scheduling.core.decision import Bound, Decision, Enqueue, Keep, Preempt, Wait
 from pai_backend.scheduling.core.ledger import Ledger, Outdated
 from pai_backend.scheduling.core.place import Option, in_the_way
 from pai_backend.scheduling.core.trees import check_group
+from pai_backend.scheduling.queue.booked import Booked, RunSpan, Spans
 from pai_backend.scheduling.queue.books import Books, lanes_of
 from pai_backend.scheduling.queue.entry import (
     Asked,
@@ -23,14 +24,13 @@ from pai_backend.scheduling.queue.entry import (
     Pass,
     PassStep,
     Stuck,
-    kind_of,
     lane_of,
 )
 from pai_backend.scheduling.queue.holdback import fits_elsewhere, is_good, to_keep_for
 from pai_backend.scheduling.queue.index import capacity, kind_at
 from pai_backend.scheduling.queue.kind import Claim, Ticket
 from pai_backend.scheduling.queue.policy import Policy
-from pai_backend.scheduling.request import Entry, Key, WaitCode
+from pai_backend.scheduling.request import Entry, Key, Reason, WaitCode
 
 MOST_ASKED = 64
 """How many groups one pass asks the cluster about at most; what is left is asked in the next pass."""
@@ -41,7 +41,8 @@ ABOUT_NODES = frozenset({WaitCode.NOT_SUGGESTED, WaitCode.BAD_NODES})
 class Queue(Books):
     """Waiting groups in front of a cluster. Once there is a queue, all changes to the cluster go through it.
 
-    Without a ``decider`` only cells count. ``ends`` tells when a running group is expected to end, where known.
+    Without a ``decider`` only cells count. ``ends`` tells when a running group is expected to end, where known, and
+    ``spans`` when one began and is stopped at the latest.
     """
 
     def __init__(
@@ -50,8 +51,9 @@ class Queue(Books):
         policy: Policy | None = None,
         ends: Ends = lambda _: None,
         decider: Decider | None = None,
+        spans: Spans = lambda _: RunSpan(),
     ) -> None:
-        super().__init__(ledger, policy or Policy(), decider or CellsOnly(ledger), ends)
+        super().__init__(ledger, policy or Policy(), decider or CellsOnly(ledger), ends, spans)
 
     def advance(self, now: datetime) -> Pass:
         """Start whatever can start, by priority, then by order of submission: decide, and apply it.
@@ -59,11 +61,45 @@ class Queue(Books):
         A group that cannot start now is passed over; later ones may start meanwhile, until it has been overtaken long
         enough (:class:`Patience`). Carry out what is decided, or put it back.
         """
+        self.turn_to(now)
         upgraded = self.upgrade()
         answer = self.decide(now)
         answer.upgraded = upgraded
         self.apply(answer)
         return answer
+
+    def set_bookings(self, bookings: Sequence[Booked]) -> None:
+        """These hold from now on, and no others: who waits is asked again. None is ended."""
+        self.catch_up()
+        self.bookings.all = tuple(bookings)
+        self.forget()
+
+    def turn_to(self, now: datetime) -> bool:
+        """A pass begins now: if a booking has begun or ended since the last one, who waits is asked again.
+
+        Whether that is so.
+        """
+        changed = self.bookings.begins_or_ends(now)
+        if changed:
+            self.forget()
+        return changed
+
+    def decide_entry(self, entry: Entry, now: datetime) -> Decision:
+        """A place for the entry that leaves room for what is booked, or why there is none. Changes nothing."""
+        decision = self.decider.decide(entry)
+        if not self.bookings or isinstance(decision, Wait):
+            return decision
+        short = self.bookings.in_the_way_of(entry, [decision], now)
+        if short is not None and (nodes := self.bookings.nodes_for(entry, now)):
+            with self.decider.without(nodes):
+                beside = self.decider.decide(entry)
+            if not isinstance(beside, Wait) and self.bookings.in_the_way_of(entry, [beside], now) is None:
+                decision, short = beside, None
+        if short is None:
+            return replace(decision, stops_by=self.bookings.stops_by(entry, now))
+        most = max((member.leaves for group in entry.groups for member in group.members), default=0)
+        reason = Reason(WaitCode.BOOKED, entry.vc, entry.leaves, most, booking=short.booking)
+        return Wait(entry.group.name, reason, version=self.ledger.version)
 
     @property
     def state(self) -> tuple[int, int]:
@@ -97,7 +133,7 @@ class Queue(Books):
         while True:
             ticket = self.next(answer)
             if claims and (ticket is None or claims[-1].ticket.key < ticket.key):
-                self._serve(claims.pop(), answer)
+                self._serve(claims.pop(), answer, now)
             elif ticket is None:
                 break
             elif answer.asked >= MOST_ASKED:
@@ -106,6 +142,8 @@ class Queue(Books):
             else:
                 self._consider(ticket, answer, now)
         self._look(answer, now)
+        moments = (answer.look_again, self.bookings.next_moment(now))
+        answer.look_again = min((moment for moment in moments if moment is not None), default=None)
 
     def would_start(self, entry: Entry, now: datetime) -> bool:
         """Whether the entry, were it to wait in place of what has its name, would start at once and at no one's cost.
@@ -117,7 +155,7 @@ class Queue(Books):
         ticket = self.waiting.get(entry.group.name)
         if ticket is not None and ticket.key < entry.key and self.gates.lets_go_on(ticket):
             return False  # who waits behind it for a cap would be asked before it, and may take the cells
-        decision = self.decider.decide(entry)
+        decision = self.decide_entry(entry, now)
         if not isinstance(decision, Bound) or decision.displaced or decision.cancelled:
             return False
         before = self._overtaken_by(entry.key, lane_of(entry.group), decision.placement.chain)
@@ -125,7 +163,7 @@ class Queue(Books):
 
     def would_be_asked(self, entry: Entry) -> bool:
         """Whether the entry, were it to wait, would be asked about: not if nodes refused its like, and none changed."""
-        kind = self.index.kinds.get(kind_of(entry.group, entry.others))
+        kind = self.index.kinds.get(self.kind_of(entry))
         return kind is None or not kind.sleeps(entry)
 
     @property
@@ -159,7 +197,7 @@ class Queue(Books):
             self._carry(Asked(name, by_nodes=True), answer)
             return
         answer.asked += 1
-        decision = self.decider.decide(ticket.entry)
+        decision = self.decide_entry(ticket.entry, now)
         if isinstance(decision, Wait):
             self._carry(Asked(name, decision, self._is_about_this(ticket.entry, decision)), answer)
         elif not self._keep_before(ticket, decision.placement.chain, answer, now):
@@ -174,6 +212,8 @@ class Queue(Books):
     def _is_about_this(self, entry: Entry, decision: Wait) -> bool:
         """Whether entries of the same kind that ask for something else of nodes may start all the same."""
         if decision.group != entry.group.name:
+            return True
+        if decision.reason.code is WaitCode.BOOKED:
             return True
         return decision.reason.code in ABOUT_NODES and self.decider.suggest(entry) is not None
 
@@ -236,6 +276,8 @@ class Queue(Books):
             for front in self._overtaken_by(ticket.key, kind.key.lane, placement.chain):
                 self.journal.set(front, "overtaken", front.overtaken + 1)
         self.ledger.apply(replace(decision, version=self.ledger.version), final=True)
+        if decision.stops_by is not None and isinstance(decision, Bound):
+            self.journal.put(self.promised, entry.group.name, decision.stops_by)
         if claim is not None:
             self.unstick()
         following = None if kind is None else kind.first()
@@ -271,7 +313,7 @@ class Queue(Books):
 
     # -- groups that have cells kept for them ----------------------------------------------------------------------
 
-    def _serve(self, claim: Claim, answer: Pass) -> None:
+    def _serve(self, claim: Claim, answer: Pass, now: datetime) -> None:
         """Start the group if its cells, or others, are free now."""
         entry = claim.ticket.entry
         if self.claims.get(entry.group.name) is not claim:
@@ -279,12 +321,13 @@ class Queue(Books):
         kept = self.held_by(entry)
         good = all(is_good(held) for held in kept)
         if claim.held_back:
-            if not good or self._is_clear(claim, kept, answer) or self._fits_elsewhere(claim, kept, answer):
+            booked = bool(self.bookings) and self.bookings.in_the_way_of(entry, (), now) is not None
+            if not good or booked or self._is_clear(claim, kept, answer) or self._fits_elsewhere(claim, kept, answer):
                 self._carry(Enqueue(entry), answer)
         elif not good or not any(other.group.name in claim.victims for other in self.in_the_way(entry)):
             # Its victims are gone, or its cells are not good any more.
             answer.asked += 1
-            decision = self.decider.decide(entry)
+            decision = self.decide_entry(entry, now)
             if isinstance(decision, Wait):
                 self._carry(decision, answer)
                 self._carry(Enqueue(entry), answer)
@@ -329,7 +372,7 @@ class Queue(Books):
     def _keep_before(self, ticket: Ticket, chain: str, answer: Pass, now: datetime) -> bool:
         """Whether cells had to be kept for another before this group may start; then it has to be asked again."""
         fronts = list(self._overtaken_by(ticket.key, kind_at(ticket).key.lane, chain))
-        return any(self._is_due(front, now) and self._hold_back(front, answer) for front in fronts)
+        return any(self._is_due(front, now) and self._hold_back(front, answer, now) for front in fronts)
 
     def _look(self, answer: Pass, now: datetime) -> None:
         """Who is first in each lane now, and whether that has been so for too long.
@@ -355,7 +398,7 @@ class Queue(Books):
                 if not kept.isdisjoint(lanes):
                     first[lane] = name
                     kept.update(lanes)
-                elif self._hold_back(front, answer):
+                elif self._hold_back(front, answer, now):
                     kept.update(lanes)
         if first or seen or self.first:
             self._carry(Fronts(tuple(first.items()), tuple(seen), now), answer)
@@ -375,7 +418,7 @@ class Queue(Books):
         waited = now - (front.first_since or now) >= patience.first_for
         return waited or front.overtaken >= patience.overtaken
 
-    def _hold_back(self, front: Ticket, answer: Pass) -> bool:
+    def _hold_back(self, front: Ticket, answer: Pass, now: datetime) -> bool:
         """Keep cells for the first of a lane, one group a lane; False when that is not possible.
 
         It counts under its caps from now on, so that no other entry takes its turn there either.
@@ -389,6 +432,8 @@ class Queue(Books):
             self._carry(Parked(entry.group.name, scope), answer)
             return False
         keeps = to_keep_for(self, entry)
+        if keeps and self.bookings and self.bookings.in_the_way_of(entry, keeps, now) is not None:
+            keeps = None
         for step in [Stuck(entry.group.name)] if keeps is None else keeps:
             self._carry(step, answer)
         return keeps is not None

@@ -20,6 +20,11 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch]
+{{- if dig "kubernetes" "pod_events" true .Values.config }}
+- apiGroups: [events.k8s.io]
+  resources: [events] # what is done with pods of tasks, and why
+  verbs: [create, patch]
+{{- end }}
 - apiGroups: [""]
   resources: [services] # with config.kubernetes.pods.names: dns
   verbs: [get, create]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from pai_backend.engine.base import EngineError, StartRefused
+from pai_backend.engine.base import EngineError, StartForbidden, StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import Ask
@@ -29,6 +29,7 @@ from pai_backend.engine.kubernetes.starting import GateSupport, Starter
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.plan import RegistryLogin, TaskPlan
+from pai_backend.model.pod_choice import PodChoice
 from pai_backend.model.pod_settings import PodSettings
 
 from .pods.conftest import MakePlan, make_plan, settings
@@ -388,3 +389,20 @@ async def test_forgetting_asks_no_more_than_it_must(make_plan: MakePlan, setting
     (pod,) = [each for path, each in server.objects.items() if "/pods/" in path]
     assert metadata(pod)["finalizers"] is None
     assert naming.login_name(plan.uid) not in server.named("secrets")
+
+
+async def test_a_secret_that_a_document_chooses_and_is_not_there_is_told_before_a_pod_is_made(
+    make_plan: MakePlan, settings: PodSettings
+) -> None:
+    """A kubelet would fetch the image without, and fail after minutes. What is forgotten goes by the task's mark."""
+    server = Server()
+    given = PodSettings.model_validate({**settings.model_dump(), "allowed": {"image_pull_secrets": ["theirs"]}})
+    plan = make_plan(pods=PodChoice(image_pull_secrets=("theirs",)))
+    with pytest.raises(StartForbidden, match="there is no Secret theirs in the namespace team"):
+        await starter(server, given, "carol").start(plan)
+    assert server.named("pods") == []
+    assert server.named("secrets") == [naming.task_name(plan.uid)]
+    server.objects[ApiPaths("team").one(ResourceKind.SECRET, "theirs")] = {"metadata": {"name": "theirs"}}
+    other = plan.model_copy(update={"uid": TaskUid("j0123456789abcdee-0-0-0")})
+    await starter(server, given, "carol").start(other)
+    assert server.named("pods") == [naming.task_name(other.uid)]

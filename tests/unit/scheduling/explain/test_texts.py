@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pai_backend.model.waiting import CapReached, Cause, Change, ChangeKind, Holder, Lack, LackOf, Waiting
+from pai_backend.model.waiting import BookedFor, CapReached, Cause, Change, ChangeKind, Holder, Lack, LackOf, Waiting
 from pai_backend.scheduling.explain import LANGUAGES, render
 
+FRIDAY = datetime(2026, 12, 4, 9, tzinfo=UTC)
 HOLDERS = tuple(Holder(group=f"ann~job{number}") for number in range(5))
 
 
@@ -28,6 +30,7 @@ def reason(cause: Cause, **more: object) -> Waiting:
         "nodes": ("carol", "dan"),
         "lacks": (Lack(node="carol", what=LackOf.MEMORY, needed=9000, available=512),),
         "cap": CapReached(vc="vision", user="bob", gpus=12, running_tasks=2, running_gpus=11),
+        "booked": BookedFor(name="course", gpus=4, gpu_type="V100", begins=FRIDAY, ends=FRIDAY + timedelta(hours=9)),
         "position": 6,
         "waiting": 41,
     }
@@ -45,6 +48,7 @@ FACTS = {
     Cause.PREEMPTING: ("ann~job0",),
     Cause.KEPT: ("ann~job0",),
     Cause.RESERVED: ("ann~job0",),
+    Cause.BOOKED: ("4", "V100", "vision", "course", "2026-12-04 09:00", "2026-12-04 18:00"),
     Cause.FRAGMENTED: ("19", "17", "3", "8", "vision"),
     Cause.PRIORITY: ("17", "19", "10", "ann~job0", "ann~job2", "2"),
     Cause.AHEAD: ("6", "41"),
@@ -78,6 +82,7 @@ CHANGES = [
     (Change(kind=ChangeKind.FEWER, before=16, after=9), ("16", "9")),
     (Change(kind=ChangeKind.SMALLER, before=8, after=5), ("8", "5")),
     (Change(kind=ChangeKind.OPPORTUNISTIC), ("oppo",)),
+    (Change(kind=ChangeKind.SHORTER, after=5400), ("1h30m",)),
     (Change(kind=ChangeKind.ANYWHERE, detail="RACK"), ("RACK",)),
     (Change(kind=ChangeKind.DROP_LABEL, nodes=("carol",), detail="zone=a"), ("zone=a",)),
     (Change(kind=ChangeKind.TOLERATE, nodes=("carol",), detail="gpu=a:NoSchedule"), ("carol", "gpu=a:NoSchedule")),

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from pai_backend.model.job import Job
-from pai_backend.model.node import Node, Others
+from pai_backend.model.node import Gpu, Node, Others
 from pai_backend.model.spec import PriorityClass, Resources
 from pai_backend.model.waiting import Cause, Lack, LackOf
+from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
@@ -22,7 +23,7 @@ PROD, TEST = PriorityClass.PROD, PriorityClass.TEST
 
 def node(name: str, **held: int) -> Node:
     """One of 4 GPUs and 8 CPUs, of which others hold so many."""
-    return lab_node(name, gpus=4, cpus=8).model_copy(update={"others": Others(**held)})
+    return lab_node(name, gpus=4, cpus=8).model_copy(update={"others": Others.model_validate(held)})
 
 
 def placer(*nodes: Node) -> Placer:
@@ -107,3 +108,74 @@ def test_who_waits_for_others_starts_when_they_leave_and_says_why_it_waits() -> 
     assert found.lacks == (Lack(node="a", what=LackOf.CPU, needed=3, available=2, others=6),)
     made.set_node(node("a"))
     assert nodes_of(made, waits) == ["a"]
+
+
+def sliced(name: str, **held: int) -> Node:
+    """A node of 2 whole GPUs and 3 slices, of which others hold so many."""
+    slices = tuple(Gpu(index=1000 + index, type="MIG", simulated=True) for index in range(3))
+    by_type = {"TITANX": 0, "MIG": 0, **held}
+    others = Others(gpus=sum(held.values()), by_type=by_type if held else {})
+    whole = lab_node(name, gpus=2, cpus=8)
+    return whole.model_copy(update={"gpus": (*whole.gpus, *slices), "others": others})
+
+
+def of_type(number: int, gpu_type: str, gpus: int = 1) -> Job:
+    wanted = job(number, gpus=gpus)
+    return wanted.model_copy(update={"spec": wanted.spec.model_copy(update={"gpu_type": gpu_type})})
+
+
+def test_gpus_of_each_type_are_counted_by_themselves() -> None:
+    """Others hold 2 of 3 slices: one is left, and all whole GPUs are."""
+    made = placer(sliced("a", MIG=2))
+    wanted = [of_type(1, "MIG"), of_type(2, "MIG"), of_type(3, "TITANX"), of_type(4, "TITANX"), of_type(5, "TITANX")]
+    assert [nodes_of(made, each) for each in wanted] == [["a"], [], ["a"], ["a"], []]
+    told = why(made, wanted[1].uid, T0)
+    assert told is not None
+    assert list(told.lacks) == [Lack(node="a", what=LackOf.GPU, needed=1, available=0, others=2)]
+    made.set_node(sliced("a", MIG=1))
+    assert nodes_of(made, wanted[1]) == ["a"]
+    last = of_type(6, "MIG")
+    assert nodes_of(made, last) == [], "two are ours, one is of others"
+    made.keep_only(wanted[0].uid, ())
+    assert nodes_of(made, last) == ["a"]
+    audit(made.ledger)
+
+
+def test_on_a_node_that_others_leave_alone_each_type_is_bounded_by_its_cells() -> None:
+    made = placer(sliced("a"))
+    assert [nodes_of(made, of_type(number, "MIG")) for number in range(1, 5)] == [["a"]] * 3 + [[]]
+    assert nodes_of(made, of_type(9, "TITANX", gpus=2)) == ["a"]
+
+
+SLICES = """
+physicalCluster:
+  cellTypes:
+    WHOLE: {childCellType: TITANX, childCellNumber: 2, isNodeLevel: true}
+    SLICES: {childCellType: MIG, childCellNumber: 3, isNodeLevel: true}
+  skuTypes: {TITANX: {gpu: 1, cpu: 1, memory: 1Gi}, MIG: {gpu: 1, cpu: 1, memory: 1Gi}}
+  physicalCells:
+    - {cellType: WHOLE, cellAddress: a}
+    - cellType: SLICES
+      cellAddress: a
+      cellChildren: [{cellAddress: 1000}, {cellAddress: 1001}, {cellAddress: 1002}]
+virtualClusters:
+  large: {virtualCells: [{cellType: WHOLE, cellNumber: 1}]}
+  small: {virtualCells: [{cellType: SLICES.MIG, cellNumber: 2}]}
+"""
+
+
+def test_a_virtual_cluster_has_a_quota_of_slices_alone() -> None:
+    made = Placer(read_config(SLICES))
+    made.set_node(sliced("a"))
+    made.catch_up()
+
+    def of_small(number: int) -> Job:
+        wanted = of_type(number, "MIG")
+        return wanted.model_copy(update={"spec": wanted.spec.model_copy(update={"virtual_cluster": "small"})})
+
+    jobs = [of_small(number) for number in (1, 2, 3)]
+    places = [placed(made, each) for each in jobs]
+    found = [place for each in places for place in each.values()]
+    assert [(place.node, place.gpu_type, len(place.gpus)) for place in found] == [("a", "MIG", 1)] * 2
+    assert {gpu for place in found for gpu in place.gpus} < {1000, 1001, 1002}
+    audit(made.ledger)

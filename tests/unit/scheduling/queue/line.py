@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from pai_backend.scheduling import Group, Member
 from pai_backend.scheduling.queue import Entry, Pass, Policy, Queue
+from pai_backend.scheduling.queue.booked import RunSpan
 from tests.support.cell_laws import audit
 from tests.support.suggesting import Suggesting
 from tests.unit.scheduling.core.clusters import cluster
@@ -38,7 +39,10 @@ class Line:
         """Nodes that have no CPU left for entries that need "much"."""
         self.ends: dict[str, datetime] = {}
         ledger = cluster(text)
-        self.queue = Queue(ledger, policy, ends=self.ends.get, decider=Suggesting(ledger, self._suggest))
+        self.spans: dict[str, RunSpan] = {}
+        decider = Suggesting(ledger, self._suggest)
+        spans = lambda name: self.spans.get(name, RunSpan())  # noqa: E731
+        self.queue = Queue(ledger, policy, ends=self.ends.get, decider=decider, spans=spans)
         self.count = 0
 
     def _suggest(self, entry: Entry) -> Collection[str] | None:
@@ -54,12 +58,13 @@ class Line:
         kind: str = "GPU",
         needs: str | None = None,
         lazy: bool = False,
+        longest: timedelta | None = None,
     ) -> list[str]:
         """One more group; who starts because of it."""
         self.count += 1
         members = tuple(each if isinstance(each, Member) else Member(*each) for each in pods)
         group = Group(name, vc, members, priority, kind, lazy_preemption=lazy)
-        self.queue.add(Entry(group, user, self.count, needs))
+        self.queue.add(Entry(group, user, self.count, needs, longest=longest))
         return self.started()
 
     def end(self, *names: str) -> list[str]:

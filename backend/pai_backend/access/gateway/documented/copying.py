@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncssh
 
-from pai_backend.access.gateway.activity import Activity
+from pai_backend.access.gateway.activity import LoginActivity
 from pai_backend.access.gateway.reading_only import ReadingOnly
 from pai_backend.access.gateway.sessions import CUT_STATUS
 
@@ -137,7 +137,7 @@ class ClientSession(ChannelEnd, asyncssh.SSHServerSession[bytes]):
 
     def __init__(
         self,
-        activity: Activity,
+        activity: LoginActivity,
         refusal: Callable[[str, str], str],
         open_task: Callable[[ClientSession], Awaitable[TaskSession]],
         gone: Callable[[], None],

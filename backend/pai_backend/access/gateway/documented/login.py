@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from pai_backend.access.gateway.activity import Activity
+from pai_backend.access.gateway.activity import LoginActivity
 from pai_backend.access.gateway.documented.copying import ChannelEnd
 from pai_backend.access.gateway.documented.entering import CopiedEntering
 from pai_backend.access.gateway.door import Door
@@ -186,7 +186,7 @@ class CopiedLogin(Login):
 class Jump(ChannelEnd):
     """The client's end of a stream to a task's own SSH server."""
 
-    def __init__(self, task: TaskJump, activity: Activity, gone: Callable[[], None]) -> None:
+    def __init__(self, task: TaskJump, activity: LoginActivity, gone: Callable[[], None]) -> None:
         super().__init__(lambda size: activity.add(size, to_task=True), gone)
         self._task, self._activity = task, activity
 

@@ -7,7 +7,7 @@ from typing import cast
 from pai_backend.access.broker.rights import Limits
 from pai_backend.access.gateway.entering import Entering, reachable
 from pai_backend.access.gateway.guard import Guard, Ruling
-from pai_backend.access.gateway.joined.front import Front, join
+from pai_backend.access.gateway.joined.front import JoinedClient, join
 from pai_backend.access.gateway.joined.relay import Back, Rule
 from pai_backend.access.gateway.legs import TaskLeg
 from pai_backend.access.gateway.names import EntryPoint
@@ -26,7 +26,7 @@ class JoinedEntering(Entering):
         if entry.idle_timeout_s is not None:
             self._lines = lines = TerminalLines()
             rules = (_lending(guard.from_client, lines), guard.from_task)
-        join(cast("Front", self._front), cast("Back", back), rules, (self._from_client, self._from_task))
+        join(cast("JoinedClient", self._front), cast("Back", back), rules, (self._from_client, self._from_task))
 
     def _from_client(self, kind: int, payload: bytes) -> None:
         self.sessions.from_client(kind, payload)

@@ -52,7 +52,7 @@ from pai_backend.engine.ssh_wire import (
 GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
 
 
-class Front(Leg, Guessing):
+class JoinedClient(Leg, Guessing):
     """The leg from the client to the gateway. ``enter`` is called when it first asks for something.
 
     ``enter`` joins the legs, or leaves this one alone, which then answers by its ``SSHServer`` as usual.
@@ -201,7 +201,7 @@ class Front(Leg, Guessing):
                 await result
 
 
-def join(front: Front, back: Back, rules: tuple[Rule, Rule], observers: tuple[Observer, Observer]) -> None:
+def join(front: JoinedClient, back: Back, rules: tuple[Rule, Rule], observers: tuple[Observer, Observer]) -> None:
     """Make a relay of two authenticated legs. Of ``rules`` and ``observers`` the first is for the client's messages."""
     front.relay_to(back, rules[0], observers[0])
     back.relay_to(front, rules[1], observers[1])

@@ -12,7 +12,7 @@ from typing import cast
 
 import asyncssh
 
-from pai_backend.access.gateway.activity import Activity
+from pai_backend.access.gateway.activity import LoginActivity
 from pai_backend.access.gateway.joined.relay import Leg
 from pai_backend.access.gateway.jump import TaskJump
 from pai_backend.access.gateway.transport import FlushingTransport, gathered
@@ -51,7 +51,7 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
     ``gone`` is called once when the channel is.
     """
 
-    def __init__(self, task: TaskJump, activity: Activity, gone: Callable[[], None]) -> None:
+    def __init__(self, task: TaskJump, activity: LoginActivity, gone: Callable[[], None]) -> None:
         self._activity, self._gone = activity, gone
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._outlet: FlushingTransport | None = None

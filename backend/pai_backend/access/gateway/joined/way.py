@@ -9,11 +9,33 @@ from typing import cast
 
 import asyncssh
 
-from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.joined.front import JoinedClient
 from pai_backend.access.gateway.joined.login import JoinedLogin
-from pai_backend.access.gateway.joined.upstream import JoinedUpstream
+from pai_backend.access.gateway.joined.relay import Back
+from pai_backend.access.gateway.legs import TaskLeg
 from pai_backend.access.gateway.login import Doors
+from pai_backend.access.gateway.transport import StreamTransport
+from pai_backend.access.gateway.upstream import TaskClient, TaskConnector
 from pai_backend.access.gateway.way import GatewayMode
+from pai_backend.engine.base import Connection
+
+
+class JoinedUpstream(TaskConnector):
+    """The way to tasks, by legs that can be joined."""
+
+    async def _connected(
+        self, connection: Connection, settings: asyncssh.SSHClientConnectionOptions, client: TaskClient
+    ) -> TaskLeg:
+        settings.waiter = None  # each leg has its own
+        back = Back(asyncio.get_running_loop(), settings, client)
+        StreamTransport(connection, back).start()
+        try:
+            await back.ready()
+        except BaseException:
+            back.abort()
+            raise
+        return back
+
 
 _HOST_KEY_ALGORITHMS = (b"ssh-ed25519", b"rsa-sha2-256")  # of RFC 8332's two for RSA the recommended one
 _OLD_HOST_KEY_ALGORITHMS = (b"ecdsa-sha2-nistp256",)
@@ -24,7 +46,7 @@ def _protocols(settings: asyncssh.SSHServerConnectionOptions, doors: Doors) -> C
     # One algorithm for each key: asyncssh sets the chosen one on the key, which all connections share.
     offered = [*_HOST_KEY_ALGORITHMS, *(_OLD_HOST_KEY_ALGORITHMS if doors.options.old_clients else ())]
     settings.server_host_keys = OrderedDict((name, settings.server_host_keys[name]) for name in offered)
-    return lambda: cast("asyncio.Protocol", Front(loop, settings))
+    return lambda: cast("asyncio.Protocol", JoinedClient(loop, settings))
 
 
 JOINED = GatewayMode(JoinedUpstream, JoinedLogin, _protocols)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pai_backend.engine.base import StartRefused
+from pai_backend.engine.base import StartForbidden, StartRefused
 from pai_backend.engine.bundle import layout
 from pai_backend.engine.bundle.host_names import host_name
 from pai_backend.engine.bundle.plan_files import remote_outputs
@@ -51,8 +51,14 @@ def build_pod(plan: TaskPlan, owner: PodOwner, settings: PodSettings, toleration
     """The pod for a plan; a function of its arguments alone.
 
     ``tolerations`` are those of the kind of node that it was placed on. Raises StartRefused when the cluster, as it is
-    configured, cannot run it.
+    configured, cannot run it; StartForbidden for what its document may not choose (any longer).
     """
+    if refused := settings.allowed.refused(plan.pods):
+        raise StartForbidden(
+            f"its document asks for {refused[0].field} {refused[0].name}, which is not allowed; remove it, or ask the "
+            "administrator to list it in kubernetes.pods.allowed"
+        )
+    settings = settings.chosen(plan.pods)
     extra = mounted(plan, settings)
     tolerated = (*LOST_NODES, *settings.tolerations, *tolerations)
     spec: Object = {

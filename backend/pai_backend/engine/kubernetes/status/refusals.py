@@ -8,6 +8,7 @@ Control", "Validating Admission Policy"; the words of an API server v1.34, which
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pai_backend.engine.base import EngineError, StartForbidden
 from pai_backend.engine.kubernetes.failures import (
@@ -26,16 +27,24 @@ _RULE = re.compile(r"admission webhook .* denied the request|ValidatingAdmission
 _MISSING = re.compile(r"no PriorityClass with name|error looking up service account|RuntimeClass .* not found")
 
 
-def start_error(refused: RequestRefused) -> EngineError:
+def missing_choice(said: str) -> StartForbidden:
+    """What a document names of the cluster is not there."""
+    return StartForbidden(
+        f"the cluster does not have what its document asks for in extras.jupyterPai.kubernetes ({said}); choose "
+        "another name, or ask the administrator to make it"
+    )
+
+
+def start_error(refused: RequestRefused, chosen: Sequence[str] = ()) -> EngineError:
     """What starting a task raises when the creation of one of its objects was refused.
 
     A quota that is used up, a missing right, a server that is busy, settings that the namespace does not allow: another
     try may succeed, and the message says what it waits for. What is forbidden to the document, whatever room there is:
-    StartForbidden, since only another document helps.
+    StartForbidden, since only another document helps. ``chosen``: names of objects that the document asks for.
     """
     said = str(refused)
     if isinstance(refused, ApiForbidden):
-        return _forbidden(said)
+        return _forbidden(said, chosen)
     if isinstance(refused, ApiNotFound):
         return EngineError(f"the namespace of its task is not there; the administrator must make it ({words(said)})")
     if isinstance(refused, ApiConflict | AlreadyExists):
@@ -50,7 +59,7 @@ def start_error(refused: RequestRefused) -> EngineError:
     return EngineError(f"the cluster cannot start it now ({words(said)})")
 
 
-def _forbidden(said: str) -> EngineError:
+def _forbidden(said: str, chosen: Sequence[str]) -> EngineError:
     if "exceeded quota" in said:
         return EngineError(f"the quota of its namespace is used up; it starts when there is room ({words(said)})")
     if "failed quota" in said:
@@ -63,6 +72,8 @@ def _forbidden(said: str) -> EngineError:
             "the namespace does not allow what the administrator has set for pods; it starts when the administrator "
             f"has changed kubernetes.pods, or the namespace's Pod Security Standard ({words(said)})"
         )
+    if _MISSING.search(said) and any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said) for name in chosen):
+        return missing_choice(words(said))
     if _MISSING.search(said):
         return EngineError(
             "the cluster does not have what the administrator has set for pods; it starts when the administrator has "

@@ -11,7 +11,7 @@ import errno
 import os
 import resource
 
-from pai_backend.engine.local import layout, records
+from pai_backend.engine.local import layout
 from pai_backend.engine.local.layout import take_lock
 from pai_backend.engine.local.shim.account import done_as, groups_of, homes_of, join, leave
 from pai_backend.engine.local.shim.capture import Capture
@@ -46,7 +46,7 @@ def main(directory: str, descriptors: str, life: str, mark: str, most_processes:
     root = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
     try:
         if os.path.exists(layout.STOP):
-            records.write_exit(".", reason="stopped", message="stopped before it started", causer="user")
+            layout.write_exit(".", reason="stopped", message="stopped before it started", causer="user")
         else:
             _run(launch, control, root)
     finally:
@@ -57,7 +57,7 @@ def main(directory: str, descriptors: str, life: str, mark: str, most_processes:
 def _run(launch: Launch, control: int, root: str) -> None:
     try:
         capture = Capture(".", launch.log_bytes)
-        records.make_durable(".")
+        layout.make_durable(".")
     except OSError as exc:
         _refuse(exc)
         return
@@ -74,7 +74,7 @@ def _run(launch: Launch, control: int, root: str) -> None:
     try:
         pipes = Pipes()
         text = command_text(launch.command)
-        records.write_started(".", launch.life)
+        layout.write_started(".", launch.life)
     except OSError as exc:
         _refuse(exc)
         return
@@ -90,7 +90,7 @@ def _run(launch: Launch, control: int, root: str) -> None:
     except OSError as exc:
         capture.close()
         message = f"the command could not be executed: {exc.strerror or exc}"
-        records.write_exit(".", reason="start-failed", message=message, causer=_start_causer(exc))
+        layout.write_exit(".", reason="start-failed", message=message, causer=_start_causer(exc))
         return
     pipes.close_writers()
     launch.command, launch.env = "", {}  # done with: secrets, and of a large job half a MiB
@@ -134,7 +134,7 @@ def _refuse(exc: OSError) -> None:
     """Record that the task's directory does not take what must be written before the command runs."""
     reason = "disk-full" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "start-failed"
     message = f"the task's directory could not be written: {exc.strerror}"
-    records.write_exit(".", reason=reason, message=message, causer="resource")
+    layout.write_exit(".", reason=reason, message=message, causer="resource")
 
 
 def _start_causer(exc: OSError) -> str:

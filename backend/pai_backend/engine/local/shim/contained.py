@@ -13,7 +13,7 @@ import select
 import signal
 import time
 
-from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local import layout, processes
 from pai_backend.engine.local.shim import container_folder as folder
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Launch, Pipes, adopt_orphans, spawn
@@ -29,10 +29,10 @@ _MOST_BYTES = 65536  # of a record: the task may write it as long as it likes
 
 
 def run(launch: Launch, control: int, capture: Capture, root: str) -> None:
-    """Fetch the image, run the container to its end, and write that down. Raises OSError as ``records`` does."""
+    """Fetch the image, run the container to its end, and write that down. Raises OSError."""
     if not _image_is_here(launch, control, capture, root):
         return
-    records.write_started(".", launch.life)
+    layout.write_started(".", launch.life)
     if not adopt_orphans():
         _refuse("start-failed", "this system gives orphans no new parent, which containers of tasks need", capture)
         return
@@ -130,7 +130,7 @@ def _copy(pipes: Pipes, capture: Capture) -> None:
 
 def _refuse(reason: str, message: str, capture: Capture) -> None:
     capture.close()
-    records.write_exit(".", reason=reason, message=message, causer="platform")
+    layout.write_exit(".", reason=reason, message=message, causer="platform")
 
 
 class ContainerSupervisor(CommandSupervisor):
@@ -205,14 +205,14 @@ class ContainerSupervisor(CommandSupervisor):
         reason, message, causer = _unsaid(end)
         number = int(signal.SIGKILL) if end.code == _KILLED else None
         unexplained = reason == "lost"
-        records.write_exit(".", signal=number, reason=reason, message=message, causer=causer, unexplained=unexplained)
+        layout.write_exit(".", signal=number, reason=reason, message=message, causer=causer, unexplained=unexplained)
 
     def _write(self, said: dict[str, object], *, kept: bool = False) -> None:
         code, number = said["code"], said["signal"]
         assert code is None or isinstance(code, int)
         assert number is None or isinstance(number, int)
         reason, message, causer = str(said["reason"]), str(said["message"]), str(said["causer"])
-        records.write_exit(".", code=code, signal=number, reason=reason, message=message, causer=causer, kept=kept)
+        layout.write_exit(".", code=code, signal=number, reason=reason, message=message, causer=causer, kept=kept)
 
 
 def _unsaid(end: ProgramEnd) -> Verdict:

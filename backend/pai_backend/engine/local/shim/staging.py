@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local import layout, processes
 from pai_backend.engine.local.shim import container_folder
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Launch, Pipes, adopt_orphans, spawn
@@ -36,7 +36,7 @@ INPUTS = Program("that fetches inputs", "its inputs were fetched", "input-failed
 
 
 def stage(launch: Launch, control: int, capture: Capture, root: str) -> bool:
-    """Whether the command may run now; if not, the task's exit is written. Raises OSError as ``records`` does."""
+    """Whether the command may run now; if not, the task's exit is written. Raises OSError."""
     if os.path.exists(layout.STAGING):
         processes.kill_marked(launch.uid)  # what a shim that was killed had begun
     os.close(os.open(layout.STAGING, os.O_WRONLY | os.O_CREAT, 0o600))
@@ -56,7 +56,7 @@ def prepared(launch: Launch, control: int, capture: Capture, root: str, argument
         pid = spawn(launch, arguments[0], arguments, pipes)
     except OSError as exc:
         message = f"the program {what.which} could not be executed: {exc.strerror or exc}"
-        records.write_exit(".", reason="start-failed", message=message, causer="platform")
+        layout.write_exit(".", reason="start-failed", message=message, causer="platform")
         return False
     pipes.close_writers()
     layout.nudge(root, launch.uid)
@@ -78,5 +78,5 @@ def _judged(end: ProgramEnd, capture: Capture, what: Program) -> bool:
         verdict = (what.failure, said or f"the program {what.which} {end.how}", "user")
     capture.close()
     reason, message, causer = verdict
-    records.write_exit(".", reason=reason, message=message, causer=causer)
+    layout.write_exit(".", reason=reason, message=message, causer=causer)
     return False

@@ -15,7 +15,7 @@ import select
 import signal
 import time
 
-from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local import layout, processes
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.shim.account import admit_no_more, groups_of, oom_counters
 from pai_backend.engine.local.shim.capture import Capture
@@ -346,7 +346,7 @@ class CommandSupervisor:
         end = self.end()
         reason, message, causer = judge(end, self._launch)
         code, number = (end.code, None) if end.code >= 0 else (None, -end.code)
-        records.write_exit(
+        layout.write_exit(
             ".",
             code=code,
             signal=number,

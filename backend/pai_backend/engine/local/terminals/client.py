@@ -44,7 +44,7 @@ class Scrollback:
         return bytes(self._kept[at:])
 
 
-class Client:
+class TerminalAttachment:
     """One that is attached: the descriptors that lead to it, and how far it has come."""
 
     def __init__(self, control: socket.socket, source: int, sink: int) -> None:

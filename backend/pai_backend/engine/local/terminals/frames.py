@@ -18,7 +18,7 @@ _OWNER = re.compile(r"[0-9a-f]{8,64}", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}", re.ASCII)
 
 
-class Refused(Exception):
+class TerminalRefused(Exception):
     """A request that is not carried out: a stable word for programs, and a sentence."""
 
     def __init__(self, word: str, message: str) -> None:
@@ -61,9 +61,9 @@ class Request:
             self.term = str(told.get("term", "xterm-256color"))
             self.size = _bounded(told.get("rows", 24)), _bounded(told.get("cols", 80))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-            raise Refused("invalid", f"The request cannot be read: {error}") from None
+            raise TerminalRefused("invalid", f"The request cannot be read: {error}") from None
         is_named = self.action == "list" or NAME.fullmatch(self.name)
         if self.action not in ("attach", "list", "end") or not is_named or not _OWNER.fullmatch(self.owner):
-            raise Refused("invalid", "The request does not name a terminal.")
+            raise TerminalRefused("invalid", "The request does not name a terminal.")
         if "\0" in self.term:
-            raise Refused("invalid", "The type of the terminal contains a zero byte.")
+            raise TerminalRefused("invalid", "The type of the terminal contains a zero byte.")

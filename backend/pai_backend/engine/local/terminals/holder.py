@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from pai_backend.engine.local.terminals.client import PIECE_BYTES, Client, Scrollback
+from pai_backend.engine.local.terminals.client import PIECE_BYTES, Scrollback, TerminalAttachment
 from pai_backend.engine.local.terminals.frames import (
     ERROR,
     EXIT,
@@ -23,8 +23,8 @@ from pai_backend.engine.local.terminals.frames import (
     REPLAY,
     REQUEST_BYTES,
     SIZE,
-    Refused,
     Request,
+    TerminalRefused,
     frame,
     json_frame,
 )
@@ -39,13 +39,13 @@ FULL = f"{MOST_CLIENTS} clients are attached to the terminal. Detach one of them
 _IUTF8 = 0x4000  # asm-generic/termbits.h and macOS sys/termios.h; the termios module has it from 3.13 only
 
 
-class Holder:
+class TerminalHolder:
     """The process that owns one session."""
 
     def __init__(self, listening: socket.socket, name: str, program: list[str]) -> None:
         self._listening, self._name, self._program = listening, name, program
         self._scrollback = Scrollback()
-        self._clients: list[Client] = []
+        self._clients: list[TerminalAttachment] = []
         self._terminal, self._shell = -1, 0
         self._typed = bytearray()
         self._since = time.time()
@@ -121,7 +121,7 @@ class Holder:
         end = self._scrollback.end
         return any(end - client.at > BEHIND_BYTES and client.moved_at > late for client in self._clients)
 
-    def _has_more(self, client: Client) -> bool:
+    def _has_more(self, client: TerminalAttachment) -> bool:
         """Whether there is something to send, which this prepares."""
         if client.out or client.is_told:
             return bool(client.out)
@@ -142,7 +142,7 @@ class Holder:
         code = os.waitstatus_to_exitcode(self._status)
         return {"code": code} if code >= 0 else {"signal": -code}
 
-    def _hear(self, client: Client) -> None:
+    def _hear(self, client: TerminalAttachment) -> None:
         for kind, content in client.frames():
             if kind == INPUT:
                 self._typed += content
@@ -200,7 +200,7 @@ class Holder:
             elif repaint and (group := os.tcgetpgrp(self._terminal)) > 0:
                 os.killpg(group, signal.SIGWINCH)
 
-    def _drop(self, client: Client) -> None:
+    def _drop(self, client: TerminalAttachment) -> None:
         self._clients.remove(client)
         client.close()
 
@@ -211,11 +211,11 @@ class Holder:
         try:
             content, passed, _, _ = socket.recv_fds(control, REQUEST_BYTES, 2)
             request = Request(content)
-        except (OSError, Refused):
+        except (OSError, TerminalRefused):
             control.close()
             return
         if request.action == "attach" and len(passed) == 2:
-            self._attach(request, Client(control, *passed))
+            self._attach(request, TerminalAttachment(control, *passed))
             return
         for descriptor in passed:
             os.close(descriptor)
@@ -226,7 +226,7 @@ class Holder:
         with control, suppress(OSError):
             control.sendall(json.dumps(self._about()).encode())
 
-    def _attach(self, request: Request, client: Client) -> None:
+    def _attach(self, request: Request, client: TerminalAttachment) -> None:
         if len(self._clients) >= MOST_CLIENTS:
             with suppress(OSError):
                 os.write(client.sink, json_frame(ERROR, {"error": "full", "message": FULL}))

@@ -17,12 +17,12 @@ from pai_backend.engine.local.terminals.frames import (
     NAME,
     REQUEST,
     REQUEST_BYTES,
-    Refused,
     Request,
+    TerminalRefused,
     head,
     json_frame,
 )
-from pai_backend.engine.local.terminals.holder import MOST_CLIENTS, STALLED_S, Holder
+from pai_backend.engine.local.terminals.holder import MOST_CLIENTS, STALLED_S, TerminalHolder
 
 MOST_SESSIONS = 32  # of one user in one task
 _LOCK = ".lock"
@@ -35,7 +35,7 @@ def _enter_folder(root: str, owner: str) -> None:
             os.mkdir(folder, 0o700)
         about = os.lstat(folder)
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
-            raise Refused(
+            raise TerminalRefused(
                 "unsafe", f"The folder {folder} of terminals belongs to another account or is open to others."
             )
         os.chdir(folder)
@@ -66,9 +66,9 @@ def _find(request: Request, program: list[str], home: int) -> socket.socket:
         with suppress(FileNotFoundError):
             os.unlink(request.name)
         if not request.may_start or request.action == "end":
-            raise Refused("gone", f"There is no terminal {request.name} in this task.")
+            raise TerminalRefused("gone", f"There is no terminal {request.name} in this task.")
         if len(_sessions()) >= MOST_SESSIONS:
-            raise Refused("full", f"There are {MOST_SESSIONS} terminals in this task. End one of them.")
+            raise TerminalRefused("full", f"There are {MOST_SESSIONS} terminals in this task. End one of them.")
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(request.name)
         listening.listen(MOST_CLIENTS)
@@ -102,7 +102,7 @@ def _hold(listening: socket.socket, name: str, program: list[str], home: int) ->
         os.close(null)
         folder = os.open(".", os.O_RDONLY)
         os.fchdir(home)
-        holder = Holder(listening, name, program)
+        holder = TerminalHolder(listening, name, program)
         while True:
             holder.run()
             lock = _lock(folder)  # no client connects meanwhile
@@ -120,7 +120,7 @@ def _read_request() -> Request:
     """The request on standard input, of which not a byte more is read: the holder reads on. Raises Refused."""
     kind, length = head(_read_exactly(HEAD_BYTES))
     if kind != REQUEST or length > REQUEST_BYTES:
-        raise Refused("invalid", "The first frame is not a request.")
+        raise TerminalRefused("invalid", "The first frame is not a request.")
     return Request(_read_exactly(length))
 
 
@@ -129,7 +129,7 @@ def _read_exactly(count: int) -> bytes:
     while len(data) < count:
         more = os.read(0, count - len(data))
         if not more:
-            raise Refused("invalid", "The request is incomplete.")
+            raise TerminalRefused("invalid", "The request is incomplete.")
         data += more
     return data
 
@@ -169,8 +169,8 @@ def main(root: str, program: list[str]) -> int:
     """Carry out one request; returns the exit status."""
     try:
         serve(root, program)
-    except (OSError, Refused) as error:
-        word = error.word if isinstance(error, Refused) else "failed"
+    except (OSError, TerminalRefused) as error:
+        word = error.word if isinstance(error, TerminalRefused) else "failed"
         with suppress(OSError):  # once the client was passed on, there is no output
             os.write(1, json_frame(ERROR, {"error": word, "message": str(error)}))
         return 1

@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from pai_backend.engine.base import StartRefused
+from pai_backend.engine.base import StartForbidden, StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.job import policy_of
@@ -16,6 +16,7 @@ from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.model.labels import Effect, Operator, Toleration
 from pai_backend.model.plan import RegistryLogin, StagedInput, TeamStorage
+from pai_backend.model.pod_choice import PodChoice
 from pai_backend.model.pod_settings import PodSettings
 
 from .conftest import MakePlan
@@ -389,6 +390,22 @@ def test_a_virtual_cluster_has_settings_of_its_own(make_plan: MakePlan, owner: P
     assert about["labels"]["jupyter-pai/task"] == str(make_plan().uid), "pods are found by it"
     assert both.of_vc("other") is both
     assert build_pod(make_plan(), owner, both)["spec"]["priorityClassName"] == "research"
+
+
+def test_a_document_chooses_of_what_is_allowed_when_the_pod_is_made(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
+) -> None:
+    """The list may have become shorter since it was submitted."""
+    allowed = {"priority_classes": ["batch"], "image_pull_secrets": ["theirs"]}
+    given = having(settings, priority_class="research", image_pull_secrets=["site"], allowed=allowed)
+    chosen = PodChoice(priority_class="batch", image_pull_secrets=("theirs",))
+    spec = build_pod(make_plan(pods=chosen), owner, given)["spec"]
+    assert spec["priorityClassName"] == "batch"
+    assert spec["imagePullSecrets"] == [{"name": "site"}, {"name": "theirs"}]
+    with pytest.raises(StartForbidden, match="asks for priorityClass batch, which is not allowed"):
+        build_pod(make_plan(pods=chosen), owner, settings)
+    with pytest.raises(StartForbidden, match="asks for serviceAccount default"):
+        build_pod(make_plan(pods=PodChoice(service_account="default")), owner, given)
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,15 @@ def test_a_refusal_says_whether_to_try_again(status: int, message: str, never: b
     assert isinstance(error, EngineError)
     assert expected in str(error)
     assert message[:40] in str(error)
+
+
+@pytest.mark.parametrize(("said", "name"), [(CLASS, "batch"), (ACCOUNT, "tasks"), (RUNTIME, "nvidia")])
+def test_what_a_document_asks_for_and_is_not_there_is_waited_for_by_no_one(said: str, name: str) -> None:
+    """A name of the settings is, also beside one that the document has chosen and that is there."""
+    body = json.dumps({"kind": "Status", "reason": "Forbidden", "message": said}).encode()
+    refused = refusal(FailedRequest("create", "/api/v1/namespaces/team/pods"), 403, body, None, NOW)
+    error = start_error(refused, ["other", name])
+    assert isinstance(error, StartForbidden)
+    assert "does not have what its document asks for" in str(error)
+    for others in (["other"], [f"{name}-2", name[:3]], []):
+        assert not isinstance(start_error(refused, others), StartRefused)
