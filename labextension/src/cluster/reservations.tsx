@@ -63,7 +63,7 @@ export function ReservationsPart(props: IReservationsProps): JSX.Element {
     { label: trans.__('From') },
     { label: trans.__('To') },
     { label: trans.__('Users') },
-    ...(mayReserve ? [{ label: trans.__('Remove') }] : [])
+    ...(mayReserve ? [{ label: trans.__('Actions') }] : [])
   ];
   const cells = (each: IReservation) => [
     each.name,
