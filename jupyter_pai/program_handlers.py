@@ -19,8 +19,8 @@ from jupyter_pai.server_files import ServerFilesHandler, needs_of, parent
 from jupyter_pai.wire_types import JobDetail
 from pai_backend.model.text import Text
 
-INTERPRETERS = {".py": "python", ".sh": "bash"}
-"""What runs a file, by the end of its name."""
+INTERPRETERS = {".py": "$(command -v python || echo python3)", ".sh": "bash"}
+"""What runs a file, by the end of its name. Debian without a virtual environment has no ``python``."""
 
 
 class SentFolder(TypedDict):
@@ -69,9 +69,9 @@ class ProgramsHandler(ServerFilesHandler):
         arguments = _arguments(member(asked, "arguments", str, ""))
         text = str(await self.content(path, "file"))
         command = running.Command(
-            f"{interpreter} {shlex.quote(name)}{arguments}",
+            f"{interpreter} {shlex.quote(f'./{name}' if name.startswith('-') else name)}{arguments}",
             needs_of(asked),
-            member(asked, "name", str, "") or running.job_name([interpreter, name]),
+            member(asked, "name", str, "") or running.job_name([name]),
             await self.folder(parent(path)) if member(asked, "withFolder", bool, False) else None,
             {name: text.encode()},
         )
