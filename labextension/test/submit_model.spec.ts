@@ -157,9 +157,15 @@ describe('DocumentModel', () => {
     server.on('POST jobs', () => json(detail(), 202));
     model.load('{}', 'a.json');
     model.edit(`{"codeDir": "${await model.sendFolder('')}"}`);
+    server.on('POST folders', () => json({ codeDir: '$FS/x.2.tree' }));
+    expect((await model.withFolder())?.text).toBe(
+      '{"codeDir": "$FS/x.2.tree"}'
+    );
     server.on('POST folders', () =>
       json({ code: 'InvalidParametersError', message: 'gone' }, 400)
     );
+    expect(await model.withFolder()).toBeNull();
+    expect(model.state.problem?.message).toBe('gone');
     expect(await model.submit()).toMatchObject({
       kind: 'failed',
       problem: { message: 'gone' }

@@ -22,6 +22,13 @@ export interface IBarProps {
 export function Bar(props: IBarProps): JSX.Element {
   const { model, commands, trans, show } = props;
   const { name, documentName, check, submitting } = model.state;
+  const sweep = async () => {
+    const sent = await model.withFolder();
+    if (sent) {
+      const args = { document: sent.text, secretsOf: sent.secretsOf };
+      await commands.execute(CommandIDs.submitSweep, args);
+    }
+  };
   return (
     <>
       <Halves show={show} trans={trans} />
@@ -63,11 +70,7 @@ export function Bar(props: IBarProps): JSX.Element {
       <button
         className="jp-mod-styled"
         disabled={submitting || check !== 'valid'}
-        onClick={() => {
-          const { text: document, secretsOf } = model.submitted;
-          const args = { document, secretsOf };
-          void commands.execute(CommandIDs.submitSweep, args);
-        }}
+        onClick={() => void sweep()}
         title={trans.__('Submit a job for each combination of values')}
       >
         {trans.__('Sweep…')}

@@ -292,6 +292,17 @@ export class DocumentModel implements IDisposable {
     return codeDir;
   }
 
+  /** The document as it is sent, with its folder as that is now; null when that cannot be sent, which the state says. */
+  async withFolder(): Promise<IDocumentText | null> {
+    try {
+      await this._sendAgain();
+    } catch (reason) {
+      this._update({ problem: asPaiError(reason) });
+      return null;
+    }
+    return this.submitted;
+  }
+
   /** Bring a document with a folder of the Jupyter server to what is in that now. Rejects with PaiError. */
   private async _sendAgain(): Promise<void> {
     const { folder, text } = this._state;
